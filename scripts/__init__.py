@@ -1,0 +1,1 @@
+"""Host floor: plans, builds, launches, collects and reports. Never imports a framework."""

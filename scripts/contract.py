@@ -1,0 +1,322 @@
+"""The contract between the two floors: the cell that goes down and the result that comes up.
+
+The host writes a cell with every value resolved, the ground floor answers with a result, and
+nothing else crosses. ``results/schema/`` holds the JSON Schemas generated from these types
+(``python -m scripts.schema``); a test keeps both equal.
+
+History of the schema version:
+
+1. First version.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+SCHEMA = 1
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Seconds = Annotated[float, Meta(ge=0)]
+Duration = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=0)]
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Scalar = bool | int | float | str | None
+Parameter = Scalar | list[int] | list[float] | list[str]
+
+Purpose = Literal["proof", "measure"]
+Role = Literal["baseline", "variant", "a_a", "ceiling"]
+Edition = Literal["article", "fair"]
+Precision = Literal["fp32", "tf32", "bf16"]
+Runner = Literal["docker", "venv", "host"]
+Status = Literal["measured", "proved", "failed", "skipped"]
+
+
+class Threads(msgspec.Struct, frozen=True):
+    """How many threads each framework is told to use, and is read back to use."""
+
+    intra_op: Annotated[int, Meta(ge=1)]
+    """Threads that share one operator."""
+    inter_op: Annotated[int, Meta(ge=1)]
+    """Operators that may run at the same time."""
+
+
+class Protocol(msgspec.Struct, frozen=True):
+    """How long a launch measures. Measures whose name ends in ``_epoch`` take one sample an epoch
+    (``max_samples`` epochs), with neither calibration nor warm-up."""
+
+    budget_s: Duration
+    """Bound on the samples of one launch, all its measures together, warm-up apart."""
+    warmup_s: Seconds
+    """Bound on the warm-up of one measure."""
+    sample_s: Duration
+    """A sample repeats the unit until it lasts at least this long."""
+    min_samples: Annotated[int, Meta(ge=1)]
+    max_samples: Annotated[int, Meta(ge=1)]
+    relative_width: Duration
+    """Sampling stops once the interval on the median is narrower than this share of it."""
+
+
+class Tolerances(msgspec.Struct, frozen=True):
+    """Largest relative errors against the committed float64 trajectory."""
+
+    gradients: Duration
+    """Losses before the first update, gradient norms and projections, in the proof's dtype."""
+    update: Duration
+    """The change that one optimiser step makes, and the losses after it, in the proof's dtype."""
+    losses: Duration
+    """First losses of a measured launch, in the cell's own precision."""
+
+
+class Data(msgspec.Struct, frozen=True):
+    """A prepared data set, checked by the host before anything is timed."""
+
+    name: Name
+    sha256: Sha256
+    folder: str
+    """Where the launched process finds it, read-only."""
+    nature: str
+    """What the data are, in words fit for a table's caption."""
+
+
+class Git(msgspec.Struct, frozen=True):
+    commit: str
+    dirty: bool
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What was run, by content."""
+
+    workload_sha256: Sha256
+    """Over the workload's folder and the ground floor's shared files."""
+    lock_sha256: Sha256 | None = None
+    """The stack's lock file; none for the ``host`` runner."""
+    image: str | None = None
+    """The image's id or digest; none outside containers."""
+    base: str | None = None
+    """The base image; none outside containers."""
+    git: Git | None = None
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One launch to be made, every value resolved."""
+
+    schema: int
+    id: Name
+    """Names the cell within its run and its files; equal in all blocks."""
+    run: Name
+    purpose: Purpose
+    role: Role
+    workload: Name
+    edition: Edition
+    variant: Name
+    framework: Name
+    """Module of ``workloads/frameworks/`` that drives it."""
+    module: Name
+    """Module of ``workloads/<workload>/`` that builds it."""
+    stack: Name
+    runner: Runner
+    device: Name
+    """``cpu`` or ``cuda:N``."""
+    precision: Precision
+    parameters: dict[str, Parameter]
+    measures: Annotated[list[Name], Meta(min_length=1)]
+    seed: Count
+    block: Count
+    """Counted from 0; 0 in a proof."""
+    position: Count
+    """Place in its block's random order, from 0; 0 in a proof."""
+    threads: Threads
+    protocol: Protocol
+    tolerances: Tolerances
+    identity: Identity
+    cache: str
+    """Folder for compilers' caches, as the launched process sees it."""
+    cache_state: Literal["fresh", "warm"]
+    baseline: Name | None = None
+    """Variant that this cell's group is compared with; none for ceilings."""
+    data: Data | None = None
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """Why there is no measurement."""
+
+    kind: Name
+    """From a closed list of words, such as ``signal``, ``out-of-memory``, ``time-limit``, ``import``,
+    ``device``, ``precision``, ``losses``, ``exception``, ``exit``, ``result``, ``python``, ``lock``."""
+    message: str
+    """One line for the table."""
+
+
+class Phases(msgspec.Struct, frozen=True):
+    """Where the launched process spent its time, in seconds. ``first_call_s``, ``warmup_s`` and
+    ``sampling_s`` are sums over the launch's measures."""
+
+    import_s: Seconds
+    setup_s: Seconds
+    first_call_s: Seconds
+    warmup_s: Seconds
+    sampling_s: Seconds
+
+
+class Warmup(msgspec.Struct, frozen=True):
+    samples_s: list[Duration]
+    """Seconds a unit, in time order, after the first call."""
+    ended_by: Literal["steady", "bound", "none"]
+    seconds: Seconds
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """One measure of one launch."""
+
+    name: Name
+    """``call``, ``step``, ``load_epoch``, ``train_epoch``, ``validate_epoch``,
+    ``train_validate_epoch``; of the ceiling ``matmul_N`` and ``copy``."""
+    work: dict[str, Annotated[float, Meta(gt=0)]]
+    """Work in one unit, by what is counted: ``steps``, ``images``, ``flop``, ``bytes``."""
+    loop: Literal["hand-written", "fit", "loader"]
+    """Who drives the steps."""
+    host_reads: Count
+    """Values read from the device by the host in one unit."""
+    repeats: Annotated[int, Meta(ge=1)]
+    """Units in one sample."""
+    samples_s: Annotated[list[Duration], Meta(min_length=1)]
+    """Seconds a unit, each the mean over one sample's repeats, in time order. All are kept."""
+    first_call_s: Duration
+    """The first unit, synchronised: tracing, compiling and autotuning show here."""
+    warmup: Warmup
+    stopped_by: Literal["narrow", "budget", "count"]
+    series: dict[str, list[float | None]] = {}
+    """One value an epoch: ``loss``, ``accuracy``, ``validation_loss``, ``validation_accuracy``,
+    ``waiting_share``, ``learning_rate``."""
+    figures: dict[str, float] = {}
+    """Further figures with their unit in the name: ``construct_s``, ``first_batch_s``,
+    ``cpu_s_per_image``, ``workers``, ``shuffle_rank_correlation``, ``samples``."""
+
+
+class Losses(msgspec.Struct, frozen=True):
+    """First losses of a measured launch beside the trajectory's."""
+
+    values: list[float]
+    expected: list[float]
+    tolerance: Duration
+    error: Seconds
+    """Largest relative error."""
+    holds: bool
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One quantity of a proof."""
+
+    name: Name
+    expected: float
+    value: float
+    error: Seconds
+    """Relative to the scale that the proof states for this quantity."""
+    tolerance: Duration
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """The same work, shown in float64 (or in float32 where a variant cannot do better)."""
+
+    dtype: Literal["float64", "float32"]
+    trajectory_sha256: Sha256
+    parameter_count: Count
+    """Trainable ones only."""
+    checks: Annotated[list[Check], Meta(min_length=1)]
+    holds: bool
+
+
+class Device(msgspec.Struct, frozen=True):
+    """Where the work really ran."""
+
+    asked: Name
+    observed: Name
+    """Read from a tensor that was computed there."""
+    model: str
+    driver: str | None = None
+    capability: str | None = None
+    memory_bytes: Count | None = None
+
+
+class Machine(msgspec.Struct, frozen=True):
+    host: str
+    cpu_model: str
+    cpus_online: Count
+    cpus_usable: Count
+    """By affinity and control group: what this process may really use."""
+    memory_bytes: Count
+    kernel: str
+    governor: str | None
+    load_1m: float | None
+    """At start, 1 minute average."""
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """By allow-list: never the user's other variables."""
+
+    machine: Machine
+    python: str
+    packages: dict[str, str]
+    variables: dict[str, str]
+
+
+class Memory(msgspec.Struct, frozen=True):
+    peak_resident_bytes: Count | None = None
+    """Of the launched process."""
+    peak_device_bytes: Count | None = None
+    """As the framework's allocator counts it."""
+    peak_tree_bytes: Count | None = None
+    """Of the process and its loader workers, summed proportional set size."""
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What one launch answers. Written by the ground floor, or by the host for a launch that died
+    or never started."""
+
+    schema: int
+    cell: Cell
+    status: Status
+    started: str
+    """RFC 3339, UTC."""
+    duration_s: Seconds
+    """Of the whole launched process, as far as it can tell."""
+    cause: Cause | None = None
+    log: str | None = None
+    """Path relative to the run's folder."""
+    phases: Phases | None = None
+    measures: list[Measure] = []
+    losses: Losses | None = None
+    proof: Proof | None = None
+    synchronisation: str | None = None
+    """The framework's call that waits for the device, before the start and before the stop of each
+    sample. A measured result without one is refused."""
+    settings: dict[str, Scalar] = {}
+    """Read back, not asked for. Names without a dot mean the same in every framework and are
+    compared: ``compiler``, ``autotune``, ``layout``, ``tf32``, ``threads_intra_op``,
+    ``threads_inter_op``, ``memory_growth``, ``deterministic``, ``inputs``, ``keras``. Names with
+    a dot (``torch.float32_matmul_precision``) are one framework's own."""
+    device: Device | None = None
+    memory: Memory | None = None
+    environment: Environment | None = None
+    warnings: list[str] = []
+
+
+class Run(msgspec.Struct, frozen=True):
+    """``run.json``: what was planned, on which host, with which stacks. Enough to resume."""
+
+    schema: int
+    id: Name
+    started: str
+    """RFC 3339, UTC."""
+    command: list[str]
+    """As the user could type it again."""
+    profile: Name
+    seed: Count
+    blocks: Annotated[int, Meta(ge=1)]
+    cells: list[Cell]
+    """Every cell to be measured, as in block 0 at position 0."""
+    machine: Machine
+    git: Git | None = None
+    tools: dict[str, str] = {}
+    """Versions of the host floor's own packages."""

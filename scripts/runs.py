@@ -1,0 +1,57 @@
+"""The folder of a run, and files that appear whole or not at all."""
+
+import contextlib
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+from scripts.errors import ExitStatus, Refusal
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = ROOT / "results" / "runs"
+
+
+class RunFolder:
+    """Names of the files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.record = path / "run.json"
+        self.cells = path / "cells"
+        self.logs = path / "logs"
+
+    def result(self, cell_id: str, block: int | None) -> Path:
+        """Result of one launch; ``block`` is ``None`` for the cell's proof."""
+        return self.cells / f"{cell_id}.{'proof' if block is None else block}.json"
+
+    def log(self, cell_id: str, block: int | None) -> Path:
+        return self.logs / f"{cell_id}.{'proof' if block is None else block}.log"
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write ``content`` so that ``path`` holds all of it or what it held before.
+
+    Raises:
+        Refusal: the disk is full or the folder cannot be written; the message names it.
+    """
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), 0o644)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Refusal(
+                f"{path}: no space left on the disk of {path.parent}; free some, then go on with --resume",
+                ExitStatus.HOST_CANNOT,
+            ) from error
+        raise Refusal(f"{path}: cannot be written ({error.strerror}); choose another --results folder") from error
