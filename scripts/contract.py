@@ -66,6 +66,8 @@ class Tolerances(msgspec.Struct, frozen=True):
     """The change that one optimiser step makes, and the losses after it, in the proof's dtype."""
     losses: Duration
     """First losses of a measured launch, in the cell's own precision."""
+    dtype: Literal["float64", "float32"] = "float64"
+    """What the variant is proved in; float32 only where it cannot compute in float64."""
 
 
 class Data(msgspec.Struct, frozen=True):

@@ -1,0 +1,134 @@
+"""Runs one cell: ``python -m workloads --cell FILE --result FILE``, or, for a person,
+``python -m workloads mlp torch-eager``."""
+
+import argparse
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+import traceback
+
+from workloads import SCHEMA, cell, clock, content, environment, machine, result, summary
+from workloads.fault import Fault
+
+PR_SET_PDEATHSIG = 1  # from linux/prctl.h
+
+
+def main(arguments):
+    options = parse(arguments)
+    if options.describe:
+        workloads = {name: content.sha256(name) for name in content.names()}
+        print(json.dumps({"machine": machine.describe(), "workloads": workloads}))
+        return 0
+    if options.die_with_parent:
+        die_with_parent()
+    try:
+        one = cell.read(options.cell) if options.cell else cell.from_arguments(options)
+    except Fault as fault:
+        print("workloads: %s" % fault.message, file=sys.stderr)
+        return 2
+    answer = launch(one)
+    if options.cell is None:
+        shutil.rmtree(one["cache"], ignore_errors=True)
+        print(summary.describe(answer))
+    if options.result:
+        try:
+            result.write(options.result, answer)
+        except (OSError, ValueError) as error:
+            print("workloads: %s: not written: %s" % (options.result, error), file=sys.stderr)
+            return 2
+    # The host reads the status from the result; a person who gave no file reads it here.
+    return 0 if options.cell or answer["status"] in ("measured", "proved") else 1
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="python -m workloads", description=__doc__)
+    parser.add_argument("--cell", help="a cell as the host writes it, instead of a workload and a variant")
+    parser.add_argument("--result", metavar="FILE", help="where the result goes, as JSON")
+    parser.add_argument("--describe", action="store_true", help="print what this machine is, as JSON")
+    parser.add_argument("--die-with-parent", action="store_true", help=argparse.SUPPRESS)
+    cell.add_arguments(parser)
+    options = parser.parse_args(arguments)
+    if options.cell and not options.result:
+        parser.error("--cell needs --result")
+    if not (options.cell or options.describe or (options.workload and options.variant)):
+        parser.error("name a workload and a variant, such as: mlp torch-eager")
+    return options
+
+
+def launch(one):
+    """Prove or measure a cell; whatever happens to it becomes a result."""
+    started, begin = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), clock.Clock().now_ns()
+    # Before the framework's own threads are there to be counted as load.
+    surroundings = environment.describe()
+    try:
+        if content.sha256(one["workload"]) != one["identity"]["workload_sha256"]:
+            raise Fault("identity", "the sources of %s changed since the run was planned" % one["workload"])
+        answer = run(one)
+    except Fault as fault:
+        answer = fail(fault.status, fault.kind, fault.message)
+    except MemoryError as error:
+        answer = fail("failed", "out-of-memory", str(error) or "the host's memory is used up")
+    except Exception as error:
+        # Anything a framework may raise: the log has its whole story, the table one line of it.
+        traceback.print_exc()
+        answer = fail("failed", name_exception(error), "%s: %s" % (type(error).__name__, one_line(error)))
+    surroundings["variables"] = environment.variables(os.environ)
+    answer.update(
+        schema=SCHEMA,
+        cell=one,
+        started=started,
+        duration_s=(clock.Clock().now_ns() - begin) / 1e9,
+        environment=surroundings,
+    )
+    return answer
+
+
+def run(one):
+    from workloads import frameworks, measurement, proof
+
+    timer = clock.Clock()
+    begin = timer.now_ns()
+    framework = frameworks.load(one)
+    import_s = (timer.now_ns() - begin) / 1e9
+    if one["purpose"] == "measure":
+        return measurement.measure(one, framework, import_s)
+    proved = proof.prove(one, framework)
+    if proved["holds"]:
+        return {"status": "proved", "proof": proved}
+    worst = max(proved["checks"], key=lambda check: check["error"] / check["tolerance"])
+    answer = fail(
+        "failed",
+        "proof",
+        "%s is %.9g where %.9g was expected" % (worst["name"], worst["value"], worst["expected"]),
+    )
+    return dict(answer, proof=proved)
+
+
+def fail(status, kind, message):
+    return {"status": status, "cause": {"kind": kind, "message": message}}
+
+
+def name_exception(error):
+    text = "%s %s" % (type(error).__name__, error)
+    return "out-of-memory" if re.search("out ?of ?memory|OOM|can't allocate memory|ResourceExhausted", text, re.I) else "exception"
+
+
+def one_line(error):
+    return " ".join(str(error).split())[:300]
+
+
+def die_with_parent():
+    """Ask the kernel to end this process when the host's process dies, however it dies."""
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

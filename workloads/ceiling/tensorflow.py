@@ -1,0 +1,24 @@
+"""Matrix product and copy in TensorFlow, which allocates each result anew."""
+
+import tensorflow as tf
+
+from workloads import ceiling
+from workloads.subject import Subject
+
+
+def build(cell, framework, dtype):
+    """Build one unit for each measure of the cell."""
+    kind = "bfloat16" if cell["precision"] == "bf16" else dtype
+
+    def matmul(size):
+        a, b = (tf.cast(tf.constant(matrix), kind) for matrix in ceiling.canonical(size))
+        return lambda: tf.linalg.matmul(a, b)
+
+    def copy():
+        source = tf.ones(cell["parameters"]["copy_bytes"] // ceiling.FLOAT32_BYTES)
+        # tf.identity hands the same memory on; this operator does copy.
+        return lambda: tf.raw_ops.DeepCopy(x=source)
+
+    with tf.device(framework.place):
+        units = {name: copy() if name == "copy" else matmul(int(name[7:])) for name in cell["measures"]}
+    return Subject(units, losses=lambda tensor: [tf.reshape(tensor, [-1])[0]], settings={"compiler": "none"})

@@ -1,0 +1,65 @@
+"""What a result says of where it was made. By allow-list: never the user's other variables."""
+
+import os
+import platform
+
+from workloads import machine
+
+# Variables that can change how fast or how exactly a framework computes.
+PREFIXES = (
+    "CUBLAS_",
+    "CUDA_",
+    "CUDNN_",
+    "DNNL_",
+    "GOMP_",
+    "KERAS_",
+    "KMP_",
+    "MALLOC_",
+    "MKL_",
+    "NVIDIA_TF32_",
+    "OMP_",
+    "ONEDNN_",
+    "OPENBLAS_",
+    "PYTORCH_",
+    "TF_",
+    "TORCH_",
+    "TORCHINDUCTOR_",
+    "TRITON_",
+    "XLA_",
+)
+# Places, which differ from launch to launch and change nothing.
+PLACES = ("_DIR", "_PATH", "_HOME")
+
+
+def describe():
+    """Describe this process's surroundings, as the contract's ``Environment``."""
+    return {
+        "machine": machine.describe(),
+        "python": platform.python_version(),
+        "packages": packages(),
+        "variables": variables(os.environ),
+    }
+
+
+def variables(environ):
+    """Pick the variables of ``environ`` that matter to a measurement."""
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if name.startswith(PREFIXES) and not name.endswith(PLACES)
+    }
+
+
+def packages():
+    """Return the version of every distribution installed for this interpreter, by name."""
+    try:
+        from importlib import metadata
+    except ImportError:  # before Python 3.8
+        import pkg_resources
+
+        return {found.project_name.lower(): found.version for found in pkg_resources.working_set}
+    return {
+        found.metadata["Name"].lower(): found.version
+        for found in metadata.distributions()
+        if found.metadata["Name"]
+    }

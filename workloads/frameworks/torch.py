@@ -1,0 +1,137 @@
+"""PyTorch: device, precision, threads, synchronisation, and its settings read back."""
+
+import os
+
+from workloads import machine
+from workloads.fault import Fault
+from workloads.frameworks import gpu_index
+
+
+class Framework(object):
+    """PyTorch, imported and configured for one cell. Its public members are what every framework's
+    ``Framework`` has."""
+
+    name = "torch"
+
+    def __init__(self, cell):
+        cache = cell["cache"]
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(cache, "inductor")
+        os.environ["TRITON_CACHE_DIR"] = os.path.join(cache, "triton")
+        import torch
+
+        self.torch = torch
+        self.precision = cell["precision"]
+        self.index = gpu_index(cell["device"])
+        self.place = torch.device(cell["device"])
+        torch.set_num_threads(cell["threads"]["intra_op"])
+        torch.set_num_interop_threads(cell["threads"]["inter_op"])
+        torch.manual_seed(0)
+        self._check_device()
+        self._set_precision()
+        torch.backends.cudnn.benchmark = False
+
+    def _check_device(self):
+        torch = self.torch
+        if self.index is None:
+            return
+        if not torch.cuda.is_available():
+            raise Fault("device", "torch sees no CUDA GPU here; run on --device cpu, or mend the driver")
+        if self.index >= torch.cuda.device_count():
+            raise Fault("device", "there is no cuda:%d; torch sees %d" % (self.index, torch.cuda.device_count()))
+        # A wheel without code for this GPU fails at the first kernel or compiles PTX for many minutes.
+        major, minor = torch.cuda.get_device_capability(self.index)
+        kernels = [name[3:] for name in torch.cuda.get_arch_list() if name.startswith("sm_")]
+        if not any(_runs_on(name, major, minor) for name in kernels):
+            raise Fault(
+                "device",
+                "this torch has no code for compute capability %d.%d (it has %s); choose another stack"
+                % (major, minor, ", ".join(kernels)),
+            )
+
+    def _set_precision(self):
+        torch = self.torch
+        if self.precision == "tf32" and self.index is None:
+            raise Fault("precision", "TF32 is a format of GPUs; a CPU has none", "skipped")
+        if self.precision == "bf16" and not self._has_bfloat16():
+            raise Fault("precision", "%s does not compute in bfloat16" % self.describe_device()["model"], "skipped")
+        tf32 = self.precision == "tf32"
+        if hasattr(torch, "set_float32_matmul_precision"):
+            torch.set_float32_matmul_precision("high" if tf32 else "highest")
+        else:
+            torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.backends.cudnn.allow_tf32 = tf32
+
+    def _has_bfloat16(self):
+        return machine.has_bfloat16() if self.index is None else self.torch.cuda.is_bf16_supported()
+
+    def autocast(self):
+        """Return a context in which forward passes compute in the cell's precision."""
+        return self.torch.autocast(self.place.type, dtype=self.torch.bfloat16, enabled=self.precision == "bf16")
+
+    @property
+    def synchronisation(self):
+        """Name of the call that waits for the device."""
+        return "torch.%s.synchronize" % self.place.type
+
+    @property
+    def synchronise(self):
+        """The call that waits for the device."""
+        if self.index is None:
+            return self.torch.cpu.synchronize
+        index, wait = self.index, self.torch.cuda.synchronize
+        return lambda: wait(index)
+
+    def device_of(self, tensor):
+        """Return ``cpu`` or ``cuda:N``: where ``tensor`` was computed."""
+        return str(tensor.device)
+
+    def read(self, tensor):
+        """Copy ``tensor`` to the host as a numpy array."""
+        return tensor.detach().cpu().numpy()
+
+    def describe_device(self):
+        """Describe the cell's device: model, driver, capability, memory."""
+        if self.index is None:
+            here = machine.describe()
+            return {"model": here["cpu_model"], "memory_bytes": here["memory_bytes"]}
+        properties = self.torch.cuda.get_device_properties(self.index)
+        return {
+            "model": properties.name,
+            "driver": machine.nvidia_driver(),
+            "capability": "%d.%d" % (properties.major, properties.minor),
+            "memory_bytes": properties.total_memory,
+        }
+
+    def peak_device_bytes(self):
+        """Return the most memory that tensors held on the GPU, or ``None`` on a CPU."""
+        return None if self.index is None else self.torch.cuda.max_memory_allocated(self.index)
+
+    def settings(self):
+        """Read back what decides how fast this process computes."""
+        torch = self.torch
+        read = {
+            "threads_intra_op": torch.get_num_threads(),
+            "threads_inter_op": torch.get_num_interop_threads(),
+            "deterministic": torch.are_deterministic_algorithms_enabled(),
+            "torch.float32_matmul_precision": torch.get_float32_matmul_precision(),
+            "torch.mkldnn": torch.backends.mkldnn.is_available(),
+            "torch.default_dtype": str(torch.get_default_dtype()),
+        }
+        if self.index is None:
+            read["torch.cpu_capability"] = torch.backends.cpu.get_cpu_capability()
+        else:
+            read["tf32"] = bool(torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
+            read["autotune"] = torch.backends.cudnn.benchmark
+            read["torch.cudnn"] = torch.backends.cudnn.version()
+            read["torch.cuda"] = torch.version.cuda
+        return read
+
+
+def _runs_on(kernel, major, minor):
+    """Tell whether code for ``kernel`` (``86``, ``90a``) runs on a GPU of this capability: the same
+    major version and no newer minor one; code marked ``a`` or ``f`` runs on its own only."""
+    digits = kernel.rstrip("af")
+    built = (int(digits[:-1]), int(digits[-1]))
+    if kernel != digits:
+        return built == (major, minor)
+    return built[0] == major and built[1] <= minor

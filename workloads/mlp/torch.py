@@ -1,0 +1,110 @@
+"""The linear MLP in PyTorch: eager, script, compile."""
+
+import torch
+
+from workloads import mlp
+from workloads.subject import Subject
+
+COMPILERS = {
+    "torch-eager": ("none", lambda model: model),
+    "torch-script": ("torchscript", torch.jit.script),
+    "torch-compile": ("inductor", lambda model: torch.compile(model, fullgraph=True, dynamic=False)),
+}
+
+
+class MLP(torch.nn.Module):
+    """f(x) = W3 W2 W1 x, each with its bias, no activation."""
+
+    def __init__(self, widths):
+        super().__init__()
+        self.layer1, self.layer2, self.layer3 = (
+            torch.nn.Linear(inputs, outputs) for inputs, outputs in zip(widths, widths[1:])
+        )
+
+    def forward(self, x):
+        return self.layer3(self.layer2(self.layer1(x)))
+
+
+def build(cell, framework, dtype):
+    """Build the cell's variant from canonical parameters in ``dtype``."""
+    parameters = cell["parameters"]
+    device = framework.place
+    weights, x, y = mlp.canonical(parameters)
+    x = torch.tensor(x, dtype=getattr(torch, dtype))
+    y = torch.tensor(y, dtype=getattr(torch, dtype))
+
+    plain = MLP(mlp.widths(parameters)).to(getattr(torch, dtype))
+    load(plain, weights)
+    plain.to(device)
+    compiler, compile_model = COMPILERS[cell["variant"]]
+    model = compile_model(plain)
+    optimiser = torch.optim.SGD(
+        plain.parameters(),
+        lr=parameters["learning_rate"],
+        momentum=0.0,
+        dampening=0.0,
+        weight_decay=0.0,
+        nesterov=False,
+        maximize=False,
+    )
+
+    def differentiate(x, y):
+        optimiser.zero_grad(set_to_none=True)
+        with framework.autocast():
+            prediction = model(x)
+        # Outside autocast, and in y's precision, as Keras's mixed policy is used on the other side.
+        loss = torch.nn.functional.mse_loss(prediction.to(y.dtype), y, reduction="mean")
+        loss.backward()
+        return loss.detach()
+
+    def train(x, y):
+        loss = differentiate(x, y)
+        optimiser.step()
+        return loss
+
+    here = x.to(device), y.to(device)
+
+    def step():
+        return train(*here)
+
+    # The article's accounting: eager moves the model once a call and the inputs in every step;
+    # script, and compile which came later, had their inputs moved before.
+    def call_moving():
+        plain.to(device)
+        return [train(x.to(device), y.to(device)) for _ in range(parameters["steps_per_call"])]
+
+    def call_resident():
+        return [train(*here) for _ in range(parameters["steps_per_call"])]
+
+    moving = cell["variant"] == "torch-eager"
+    return Subject(
+        units={"step": step, "call": call_moving if moving else call_resident},
+        losses=lambda value: value if isinstance(value, list) else [value],
+        gradients=lambda: (differentiate(*here), name_tensors(plain, lambda tensor: tensor.grad)),
+        parameters=lambda: name_tensors(plain, lambda tensor: tensor),
+        settings={
+            "compiler": compiler,
+            "inputs": "moved in each step" if moving and cell["edition"] == "article" else "resident",
+        },
+    )
+
+
+def load(model, weights):
+    """Copy canonical weights, (inputs, outputs), into nn.Linear's (outputs, inputs)."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.from_numpy(weights[canonical_name(name)].T))
+
+
+def name_tensors(model, pick):
+    """Copy a tensor of each parameter to the host, by canonical name and in canonical shape."""
+    return {
+        canonical_name(name): pick(parameter).detach().cpu().numpy().T.copy()
+        for name, parameter in model.named_parameters()
+    }
+
+
+def canonical_name(name):
+    """Turn ``layer1.weight`` into ``w1``."""
+    layer, kind = name.split(".")
+    return kind[0] + layer[len("layer") :]

@@ -1,0 +1,120 @@
+"""Proving a cell: the same work as the committed trajectory, shown in float64."""
+
+import importlib
+
+import numpy
+
+from workloads import trajectory
+from workloads.fault import Fault
+
+# Units run in a proof: one for the change it makes, one more for the losses after it.
+UNITS = 2
+
+
+def prove(cell, framework):
+    """Compare the variant with its trajectory.
+
+    Returns:
+        the contract's ``Proof``, whether it holds or not.
+
+    Raises:
+        Fault: no trajectory is committed for these parameters.
+    """
+    judge, sha256 = trajectory.find(cell["workload"], cell["parameters"])
+    if judge is None:
+        raise Fault(
+            "trajectory",
+            "no trajectory is committed for these parameters of %s; add them to workloads/%s/reference.py"
+            % (cell["workload"], cell["workload"]),
+        )
+    dtype = cell["tolerances"]["dtype"]
+    module = importlib.import_module("workloads.%s.%s" % (cell["workload"], cell["module"]))
+    subject = module.build(cell, framework, dtype)
+    start = subject.parameters()
+    count = sum(tensor.size for tensor in start.values())
+    checks = list(compare(cell, framework, subject, start, judge))
+    checks.append(check("parameter_count", judge["parameter_count"], count, 1.0, 0.5))
+    return {
+        "dtype": dtype,
+        "trajectory_sha256": sha256,
+        "parameter_count": count,
+        "checks": checks,
+        "holds": all(one["error"] <= one["tolerance"] for one in checks),
+    }
+
+
+def compare(cell, framework, subject, start, judge):
+    """Yield a check for each quantity: first loss, gradients, change of a unit, later losses."""
+    exact, loose = cell["tolerances"]["gradients"], cell["tolerances"]["update"]
+    loss, gradients = subject.gradients()
+    yield check("loss[0]", judge["losses"][0], float(framework.read(loss)), judge["losses"][0], exact)
+    for one in compare_tensors("gradient", judge["gradients"], gradients, exact):
+        yield one
+
+    unit = subject.units[cell["measures"][0]]
+    losses = [float(framework.read(value)) for value in subject.losses(unit())]
+    # Judged as a change: a value hides a wrong step behind the parameter it is small against.
+    after = subject.parameters()
+    changes = {name: after[name] - start[name] for name in start}
+    for one in compare_tensors("change", judge["changes"][str(len(losses))], changes, loose):
+        yield one
+    for _ in range(1, UNITS):
+        losses.extend(float(framework.read(value)) for value in subject.losses(unit()))
+    for step, value in enumerate(losses):
+        expected = judge["losses"][step]
+        yield check("loss[%d]" % step, expected, value, expected, loose if step else exact)
+
+
+def compare_tensors(kind, expected, tensors, tolerance):
+    """Yield checks of norms and projections, relative to each expected tensor's norm."""
+    found = trajectory.summarise(tensors)
+    if set(found) != set(expected):
+        raise Fault("trajectory", "trainable tensors are %s, expected %s" % (sorted(found), sorted(expected)))
+    for name in sorted(expected):
+        scale = expected[name]["norm"]
+        yield check("%s[%s].norm" % (kind, name), scale, found[name]["norm"], scale, tolerance)
+        for index, value in enumerate(expected[name]["projections"]):
+            label = "%s[%s].projection[%d]" % (kind, name, index)
+            yield check(label, value, found[name]["projections"][index], scale, tolerance)
+
+
+def check(name, expected, value, scale, tolerance):
+    """Compare one quantity, its error relative to ``scale``.
+
+    A value that is not finite, which JSON cannot hold, is told as a fault.
+    """
+    if not numpy.isfinite(value):
+        raise Fault("losses", "%s is %s where %r was expected" % (name, value, expected))
+    error = abs(value - expected) / abs(scale) if scale else abs(value - expected)
+    return {
+        "name": name,
+        "expected": float(expected),
+        "value": float(value),
+        "error": float(error),
+        "tolerance": tolerance,
+    }
+
+
+def judge_losses(cell, values):
+    """Compare the first losses of a measured launch with the trajectory, in the cell's precision.
+
+    Returns:
+        the contract's ``Losses``, or ``None`` for a workload without a trajectory.
+    """
+    if cell["role"] == "ceiling":
+        return None
+    judge, _ = trajectory.find(cell["workload"], cell["parameters"])
+    if judge is None:
+        return None
+    expected = judge["losses"][: len(values)]
+    if not all(numpy.isfinite(values)):
+        raise Fault("losses", "the first losses are %s where %s were expected" % (values, expected))
+    tolerance = cell["tolerances"]["losses"]
+    error = max(abs(value - other) / abs(other) for value, other in zip(values, expected))
+    return {
+        "values": values,
+        "expected": expected,
+        "tolerance": tolerance,
+        "error": error,
+        "holds": error <= tolerance,
+    }
