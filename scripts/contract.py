@@ -22,7 +22,7 @@ Duration = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=0)]
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Scalar = bool | int | float | str | None
-Parameter = Scalar | list[int] | list[float] | list[str]
+Parameter = Scalar | list[int | float | str]
 
 Purpose = Literal["proof", "measure"]
 Role = Literal["baseline", "variant", "a_a", "ceiling"]
