@@ -71,6 +71,8 @@ def launch(one):
         answer = run(one)
     except Fault as fault:
         answer = fail(fault.status, fault.kind, fault.message)
+    except clock.ClockError as error:
+        answer = fail("failed", "clock", str(error))
     except MemoryError as error:
         answer = fail("failed", "out-of-memory", str(error) or "the host's memory is used up")
     except Exception as error:

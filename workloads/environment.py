@@ -21,11 +21,24 @@ PREFIXES = (
     "ONEDNN_",
     "OPENBLAS_",
     "PYTORCH_",
-    "TF_",
     "TORCH_",
     "TORCHINDUCTOR_",
     "TRITON_",
     "XLA_",
+    # TensorFlow's, one by one: Terraform has the prefix TF_ too, and secrets in TF_VAR_.
+    "TF_AUTOTUNE_",
+    "TF_CPP_",
+    "TF_CUDA",
+    "TF_CUDNN_",
+    "TF_DETERMINISTIC_",
+    "TF_DISABLE_",
+    "TF_ENABLE_",
+    "TF_FORCE_",
+    "TF_GPU_",
+    "TF_NUM_",
+    "TF_ONEDNN_",
+    "TF_USE_",
+    "TF_XLA_",
 )
 # Places, which differ from launch to launch and change nothing.
 PLACES = ("_DIR", "_PATH", "_HOME")

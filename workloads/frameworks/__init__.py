@@ -26,10 +26,9 @@ def load(cell):
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     name = cell["framework"]
     try:
-        module = importlib.import_module("workloads.frameworks." + name)
+        return importlib.import_module("workloads.frameworks." + name).Framework(cell)
     except ImportError as error:
         raise Fault("import", "%s cannot be imported: %s" % (name, error))
-    return module.Framework(cell)
 
 
 def gpu_index(device):
