@@ -1,0 +1,90 @@
+"""The stacks: every pinned environment that ``docker/stacks.toml`` describes."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from scripts.errors import Refusal
+from scripts.runs import ROOT
+
+STACKS = ROOT / "docker" / "stacks.toml"
+
+Pinned = Literal["docker", "venv"]
+"""Runners that enter a pinned environment; ``host`` takes the interpreter at hand."""
+Version = Annotated[str, Meta(pattern=r"^\d+(\.\d+)*$")]
+
+
+class Requirements(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names of files in the stack's folder."""
+
+    input: str
+    lock: str
+
+
+class Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    image: str
+    digest: Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$")]
+    alternative: str | None = None
+    """Vendor's image with the same CUDA."""
+
+
+class Stack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One pinned environment."""
+
+    name: str
+    folder: str
+    python: Annotated[str, Meta(pattern=r"^3\.\d+$")]
+    frameworks: Annotated[dict[str, Version], Meta(min_length=1)]
+    """Versions, by what a variant may ask for."""
+    requirements: Requirements
+    venv: Requirements | None = None
+    """Of the ``venv`` runner, where they differ from the image's."""
+    base: Base
+    cuda: Version
+    driver: Version
+    """Oldest driver that runs the CUDA of the wheels."""
+    capabilities: list[Version]
+    """Compute capabilities that the wheels have code for."""
+    current: bool = False
+    """Joins every plan that names no stack."""
+
+    def lock_for(self, runner: Pinned) -> Path:
+        return Path(self.folder, self._requirements_for(runner).lock)
+
+    def input_for(self, runner: Pinned) -> Path:
+        return Path(self.folder, self._requirements_for(runner).input)
+
+    def _requirements_for(self, runner: Pinned) -> Requirements:
+        return self.venv if runner == "venv" and self.venv else self.requirements
+
+
+def load_stacks(path: Path = STACKS) -> dict[str, Stack]:
+    """Return the stacks by name, in the file's order.
+
+    Raises:
+        Refusal: the file cannot be read, or says something that is no stack.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Refusal(f"{path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refusal(f"{path}: no TOML: {error}") from error
+    tables = content.pop("stacks", None)
+    if content:
+        raise Refusal(f"{path}: unknown table {next(iter(content))!r}; a stack is [stacks.NAME]")
+    if not isinstance(tables, dict) or not tables:
+        raise Refusal(f"{path}: no [stacks.NAME] in it")
+    return {name: _decode(path, name, table) for name, table in tables.items()}
+
+
+def _decode(path: Path, name: str, table: object) -> Stack:
+    if not isinstance(table, dict):
+        raise Refusal(f"{path}: stacks.{name} is no table")
+    try:
+        return msgspec.convert({**table, "name": name, "folder": str(path.parent / name)}, Stack)
+    except msgspec.ValidationError as error:
+        raise Refusal(f"{path}: stacks.{name}: {error}") from error
