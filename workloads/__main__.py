@@ -75,8 +75,8 @@ def launch(one):
         answer = fail("failed", "clock", str(error))
     except MemoryError as error:
         answer = fail("failed", "out-of-memory", str(error) or "the host's memory is used up")
-    except Exception as error:
-        # Anything a framework may raise: the log has its whole story, the table one line of it.
+    except Exception as error:  # noqa: BLE001
+        # Whatever a framework may raise: the log has its whole story, the table one line of it.
         traceback.print_exc()
         answer = fail("failed", name_exception(error), "%s: %s" % (type(error).__name__, one_line(error)))
     surroundings["variables"] = environment.variables(os.environ)
@@ -117,7 +117,11 @@ def fail(status, kind, message):
 
 def name_exception(error):
     text = "%s %s" % (type(error).__name__, error)
-    return "out-of-memory" if re.search("out ?of ?memory|OOM|can't allocate memory|ResourceExhausted", text, re.I) else "exception"
+    return (
+        "out-of-memory"
+        if re.search("out ?of ?memory|OOM|can't allocate memory|ResourceExhausted", text, re.I)
+        else "exception"
+    )
 
 
 def one_line(error):

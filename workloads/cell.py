@@ -35,7 +35,9 @@ def add_arguments(parser):
     parser.add_argument("--device", default="cpu", help="cpu or cuda:N (default: cpu)")
     parser.add_argument("--precision", default="fp32", choices=("fp32", "tf32", "bf16"))
     parser.add_argument("--threads", type=_positive(int), default=machine.usable_cpus(), metavar="N")
-    parser.add_argument("--budget", type=_positive(float), default=5.0, metavar="SECONDS", help="to sample for")
+    parser.add_argument(
+        "--budget", type=_positive(float), default=5.0, metavar="SECONDS", help="to sample for"
+    )
     parser.add_argument("--prove", action="store_true", help="prove the same work instead of measuring")
 
 
@@ -50,20 +52,38 @@ def from_arguments(arguments):
         raise Fault("cell", "there is no workload %r; there are %s" % (name, ", ".join(content.names())))
     table = _read_table(os.path.join(content.GROUND, name, "workload.toml"))
     if arguments.variant not in table["variants"]:
-        raise Fault("cell", "%s has no variant %r; it has %s" % (name, arguments.variant, ", ".join(table["variants"])))
+        raise Fault(
+            "cell",
+            "%s has no variant %r; it has %s" % (name, arguments.variant, ", ".join(table["variants"])),
+        )
     variant = table["variants"][arguments.variant]
     if arguments.edition not in table["editions"]:
-        raise Fault("cell", "%s has no edition %r; it has %s" % (name, arguments.edition, ", ".join(table["editions"])))
+        raise Fault(
+            "cell",
+            "%s has no edition %r; it has %s" % (name, arguments.edition, ", ".join(table["editions"])),
+        )
     is_ceiling = table.get("ceiling", False)
     if arguments.prove and is_ceiling:
         raise Fault("cell", "a ceiling is no contest and has no proof")
-    words = (name, arguments.edition, arguments.variant, "host", "host", arguments.device, arguments.precision)
+    words = (
+        name,
+        arguments.edition,
+        arguments.variant,
+        "host",
+        "host",
+        arguments.device,
+        arguments.precision,
+    )
     return {
         "schema": SCHEMA,
         "id": "_".join(words).replace(":", "-"),
         "run": time.strftime("%Y%m%dT%H%M%SZ-by-hand", time.gmtime()),
         "purpose": "proof" if arguments.prove else "measure",
-        "role": "ceiling" if is_ceiling else "baseline" if arguments.variant == table["baseline"] else "variant",
+        "role": "ceiling"
+        if is_ceiling
+        else "baseline"
+        if arguments.variant == table["baseline"]
+        else "variant",
         "workload": name,
         "edition": arguments.edition,
         "variant": arguments.variant,
@@ -125,8 +145,10 @@ def _read_table(path):
         try:
             from pip._vendor import tomli as reader
         except ImportError:
-            raise Fault("cell", "this Python reads no TOML; use 3.11 or newer, or give the cell by --cell FILE")
+            raise Fault(
+                "cell", "this Python reads no TOML; use 3.11 or newer, or give the cell by --cell FILE"
+            )
     else:
-        import tomllib as reader
+        import tomllib as reader  # novm
     with open(path, "rb") as file:
         return reader.load(file)

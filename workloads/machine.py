@@ -40,7 +40,8 @@ def has_bfloat16(root="/"):
 
 def nvidia_driver(root="/"):
     """Return the version of the loaded NVIDIA kernel driver, or ``None``."""
-    found = re.search(r"Kernel Module\D*(\d+\.\d[\d.]*)", _read(os.path.join(root, "proc/driver/nvidia/version")))
+    version = _read(os.path.join(root, "proc/driver/nvidia/version"))
+    found = re.search(r"Kernel Module.*?\s(\d+\.\d[\d.]*)\s", version)
     return found.group(1) if found else None
 
 

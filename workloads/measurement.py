@@ -92,7 +92,12 @@ def read_settings(cell, framework, subject):
             raise Fault(
                 "settings",
                 "%s uses %d %s threads where %d were set"
-                % (framework.name, settings["threads_" + name], name.replace("_", "-"), cell["threads"][name]),
+                % (
+                    framework.name,
+                    settings["threads_" + name],
+                    name.replace("_", "-"),
+                    cell["threads"][name],
+                ),
             )
     return settings
 

@@ -42,7 +42,7 @@ class Framework(object):
         if self.index >= len(gpus):
             raise Fault(
                 "device",
-                "TensorFlow sees %d CUDA GPUs, so there is no cuda:%d; run on --device cpu, or mend the driver"
+                "TensorFlow sees %d CUDA GPUs, and so no cuda:%d; run on --device cpu, or mend the driver"
                 % (len(gpus), self.index),
             )
         gpu = gpus[self.index]
@@ -54,7 +54,9 @@ class Framework(object):
         if self.precision == "tf32" and self.gpu is None:
             raise Fault("precision", "TF32 is a format of GPUs; a CPU has none", "skipped")
         if self.precision == "bf16" and not self._has_bfloat16():
-            raise Fault("precision", "%s does not compute in bfloat16" % self.describe_device()["model"], "skipped")
+            raise Fault(
+                "precision", "%s does not compute in bfloat16" % self.describe_device()["model"], "skipped"
+            )
         self.tf.config.experimental.enable_tensor_float_32_execution(self.precision == "tf32")
 
     def _has_bfloat16(self):

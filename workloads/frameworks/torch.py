@@ -37,7 +37,9 @@ class Framework(object):
         if not torch.cuda.is_available():
             raise Fault("device", "torch sees no CUDA GPU here; run on --device cpu, or mend the driver")
         if self.index >= torch.cuda.device_count():
-            raise Fault("device", "there is no cuda:%d; torch sees %d" % (self.index, torch.cuda.device_count()))
+            raise Fault(
+                "device", "there is no cuda:%d; torch sees %d" % (self.index, torch.cuda.device_count())
+            )
         # A wheel without code for this GPU fails at the first kernel or compiles PTX for many minutes.
         major, minor = torch.cuda.get_device_capability(self.index)
         kernels = [name[3:] for name in torch.cuda.get_arch_list() if name.startswith("sm_")]
@@ -53,7 +55,9 @@ class Framework(object):
         if self.precision == "tf32" and self.index is None:
             raise Fault("precision", "TF32 is a format of GPUs; a CPU has none", "skipped")
         if self.precision == "bf16" and not self._has_bfloat16():
-            raise Fault("precision", "%s does not compute in bfloat16" % self.describe_device()["model"], "skipped")
+            raise Fault(
+                "precision", "%s does not compute in bfloat16" % self.describe_device()["model"], "skipped"
+            )
         tf32 = self.precision == "tf32"
         if hasattr(torch, "set_float32_matmul_precision"):
             torch.set_float32_matmul_precision("high" if tf32 else "highest")
@@ -66,7 +70,9 @@ class Framework(object):
 
     def autocast(self):
         """Return a context in which forward passes compute in the cell's precision."""
-        return self.torch.autocast(self.place.type, dtype=self.torch.bfloat16, enabled=self.precision == "bf16")
+        return self.torch.autocast(
+            self.place.type, dtype=self.torch.bfloat16, enabled=self.precision == "bf16"
+        )
 
     @property
     def synchronisation(self):

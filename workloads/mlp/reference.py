@@ -56,8 +56,5 @@ def differentiate(weights, x, y):
 if __name__ == "__main__":
     trajectory.write(
         "mlp",
-        [
-            compute(dict(sizes, learning_rate=LEARNING_RATE, steps_per_call=STEPS_PER_CALL))
-            for sizes in SIZES
-        ],
+        [compute(dict(sizes, learning_rate=LEARNING_RATE, steps_per_call=STEPS_PER_CALL)) for sizes in SIZES],
     )

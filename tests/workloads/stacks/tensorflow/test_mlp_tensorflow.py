@@ -1,0 +1,186 @@
+"""The MLP in TensorFlow, against the committed trajectory, whole and with each thing broken that matters."""
+
+import types
+
+import keras
+import pytest
+import tensorflow as tf
+
+from tests.workloads.fakes import make_cell
+from workloads import frameworks, measurement, proof
+from workloads.fault import Fault
+from workloads.frameworks import tensorflow as adapter
+from workloads.mlp import tensorflow as module
+
+VARIANTS = ("tensorflow-eager", "tensorflow-graph", "tensorflow-xla")
+
+
+def cell(**changes):
+    defaults = {
+        "framework": "tensorflow",
+        "module": "tensorflow",
+        "variant": "tensorflow-eager",
+        "threads": {"intra_op": 2, "inter_op": 2},
+    }
+    return make_cell(**dict(defaults, **changes))
+
+
+@pytest.fixture(scope="module")
+def framework(tmp_path_factory):
+    return frameworks.load(cell(cache=str(tmp_path_factory.mktemp("cache"))))
+
+
+def prove(framework, **changes):
+    return proof.prove(cell(purpose="proof", **changes), framework)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(("edition", "measure"), [("fair", "step"), ("article", "call")])
+def test_every_variant_does_the_same_work(framework, variant, edition, measure):
+    proved = prove(framework, variant=variant, edition=edition, measures=[measure])
+    assert max(check["error"] for check in proved["checks"]) < 1e-9
+    assert proved["holds"]
+
+
+def other_optimiser(**changes):
+    real = keras.optimizers.SGD
+    return lambda **arguments: real(**dict(arguments, **changes))
+
+
+def other_layer(**changes):
+    real = keras.layers.Dense
+    return lambda width, **arguments: real(width, **dict(arguments, **changes))
+
+
+class NoBias(keras.layers.Dense):
+    def call(self, x):
+        return tf.matmul(x, self.kernel) + 0 * self.bias
+
+
+BREAKS = {
+    "learning rate": lambda patch: patch.setattr(
+        keras.optimizers, "SGD", other_optimiser(learning_rate=1.001e-4)
+    ),
+    "momentum": lambda patch: patch.setattr(keras.optimizers, "SGD", other_optimiser(momentum=0.9)),
+    "weight decay": lambda patch: patch.setattr(keras.optimizers, "SGD", other_optimiser(weight_decay=1e-3)),
+    "activation": lambda patch: patch.setattr(keras.layers, "Dense", other_layer(activation="relu")),
+    "dropped bias": lambda patch: patch.setattr(keras.layers, "Dense", NoBias),
+    "summed loss": lambda patch: patch.setattr(tf, "reduce_mean", tf.reduce_sum),
+    "absolute loss": lambda patch: patch.setattr(tf.math, "squared_difference", lambda a, b: tf.abs(a - b)),
+    "own initial values": lambda patch: patch.setattr(
+        keras.Sequential, "set_weights", lambda self, weights: None
+    ),
+    "no update": lambda patch: patch.setattr(
+        keras.optimizers.SGD, "apply", lambda self, gradients, variables: None
+    ),
+    "single precision": lambda patch: patch.setattr(keras.config, "set_floatx", lambda dtype: None),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BREAKS))
+def test_a_broken_side_fails_its_proof(framework, monkeypatch, name):
+    keras.config.set_floatx("float32")
+    BREAKS[name](monkeypatch)
+    assert not prove(framework)["holds"]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_measured_launch_reports_what_ran(framework, variant):
+    limits = dict(make_cell()["protocol"], budget_s=0.2, warmup_s=0.1)
+    answer = measurement.measure(cell(variant=variant, protocol=limits), framework, 0.0)
+    assert answer["status"] == "measured"
+    assert answer["losses"]["error"] < 1e-6
+    assert answer["device"]["observed"] == "cpu"
+    assert answer["settings"]["threads_intra_op"] == 2
+    assert (
+        answer["settings"]["compiler"]
+        == {"eager": "none", "graph": "tf.function", "xla": "xla"}[variant[11:]]
+    )
+    assert answer["settings"]["keras"] == keras.__version__
+    assert answer["synchronisation"] == "tf.test.experimental.sync_devices"
+
+
+def test_the_article_traces_ten_steps_once(framework, monkeypatch):
+    """T6: the second call traces nothing, and the first holds ten steps."""
+    traced = []
+    real = tf.math.squared_difference
+    monkeypatch.setattr(tf.math, "squared_difference", lambda a, b: traced.append(1) or real(a, b))
+    subject = module.build(cell(variant="tensorflow-graph", edition="article"), framework, "float32")
+    assert len(subject.units["call"]()) == 10
+    assert len(traced) == 10
+    subject.units["call"]()
+    assert len(traced) == 10
+
+
+def test_xla_is_asked_for_explicitly_and_not_left_to_auto():
+    """T9"""
+    for variant, expected in (("tensorflow-graph", False), ("tensorflow-xla", True)):
+        compiled = module.COMPILERS[variant][1](lambda: tf.constant(1.0))
+        assert compiled.get_concrete_function().function_def.attr["_XlaMustCompile"].b is expected
+
+
+def test_a_gpu_that_is_not_there_is_a_clear_fault(framework):
+    absent = types.SimpleNamespace(index=0, tf=tf)
+    with pytest.raises(Fault, match="TensorFlow sees 0 CUDA GPUs, and so no cuda:0"):
+        adapter.Framework._choose_device(absent)
+
+
+def fake_tf(gpus):
+    calls = []
+    config = types.SimpleNamespace(
+        list_physical_devices=lambda kind: gpus,
+        set_visible_devices=lambda devices, kind: calls.append(("visible", tuple(devices))),
+        get_visible_devices=lambda kind: [],
+        experimental=types.SimpleNamespace(
+            set_memory_growth=lambda gpu, on: calls.append(("growth", gpu, on)),
+            enable_tensor_float_32_execution=lambda on: calls.append(("tf32", on)),
+            get_device_details=lambda gpu: {"compute_capability": (7, 5), "device_name": "T4"},
+        ),
+    )
+    return types.SimpleNamespace(config=config), calls
+
+
+def test_the_chosen_gpu_is_the_only_visible_one_and_its_memory_grows():
+    """N2 and the settings that decide: nothing is left to a default."""
+    tf_, calls = fake_tf(["gpu0", "gpu1"])
+    assert adapter.Framework._choose_device(types.SimpleNamespace(index=1, tf=tf_)) == "gpu1"
+    assert calls == [("visible", ("gpu1",)), ("growth", "gpu1", True)]
+
+
+def test_a_gpu_that_cannot_be_hidden_stops_a_launch_for_the_cpu():
+    """N2"""
+    tf_, _ = fake_tf(["gpu0"])
+    tf_.config.get_visible_devices = lambda kind: ["gpu0"]
+    with pytest.raises(Fault, match="would not let go of the GPU"):
+        adapter.Framework._choose_device(types.SimpleNamespace(index=None, tf=tf_))
+
+
+@pytest.mark.parametrize(("precision", "on"), [("fp32", False), ("tf32", True)])
+def test_precision_on_a_gpu_is_set_both_ways(precision, on):
+    """T8"""
+    tf_, calls = fake_tf(["gpu0"])
+    adapter.Framework._set_precision(types.SimpleNamespace(precision=precision, gpu="gpu0", tf=tf_))
+    assert calls == [("tf32", on)]
+
+
+def test_tf32_on_a_cpu_is_skipped_with_the_reason():
+    with pytest.raises(Fault, match="TF32 is a format of GPUs") as caught:
+        adapter.Framework._set_precision(types.SimpleNamespace(precision="tf32", gpu=None, tf=tf))
+    assert caught.value.status == "skipped"
+
+
+def test_bfloat16_computes_in_bfloat16(framework, monkeypatch):
+    monkeypatch.setattr(framework, "precision", "bf16")
+    seen = []
+    real = tf.cast
+    subject = module.build(cell(precision="bf16"), framework, "float32")
+
+    def watch(value, dtype, **arguments):
+        seen.append(getattr(value, "dtype", None))
+        return real(value, dtype, **arguments)
+
+    monkeypatch.setattr(tf, "cast", watch)
+    loss = subject.units["step"]()
+    assert tf.bfloat16 in seen
+    limits = dict(cell()["tolerances"], losses=2e-2)
+    assert proof.judge_losses(dict(cell(), tolerances=limits), [float(loss)])["holds"]

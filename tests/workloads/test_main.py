@@ -1,0 +1,168 @@
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.workloads.fakes import FakeFramework, install, make_cell
+from workloads import __main__ as main
+from workloads import content, frameworks
+from workloads.fault import Fault
+
+ROOT = os.path.dirname(content.GROUND)
+
+
+def start(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "workloads"] + list(arguments),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        **options,
+    )
+
+
+def run(*arguments):
+    process = start(*arguments)
+    out, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    return process.returncode, out, err
+
+
+def launch(monkeypatch, framework=FakeFramework, **changes):
+    install(monkeypatch)
+    monkeypatch.setattr(frameworks, "load", framework)
+    cell = make_cell(identity={"workload_sha256": content.sha256("mlp")}, **changes)
+    return main.launch(cell)
+
+
+def test_this_machine_and_the_workloads_are_described():
+    status, out, _ = run("--describe")
+    told = json.loads(out)
+    assert status == 0
+    assert told["machine"]["cpus_usable"] >= 1
+    assert told["workloads"]["mlp"] == content.sha256("mlp")
+
+
+def test_a_proof_is_a_launch_of_its_own(monkeypatch):
+    answer = launch(monkeypatch, purpose="proof")
+    assert answer["status"] == "proved"
+    assert "measures" not in answer
+    assert answer["environment"]["packages"]["numpy"]
+
+
+def test_a_fault_becomes_a_result(monkeypatch):
+    def fault(cell):
+        raise Fault("precision", "no bfloat16 here", "skipped")
+
+    answer = launch(monkeypatch, fault)
+    assert answer["status"] == "skipped"
+    assert answer["cause"] == {"kind": "precision", "message": "no bfloat16 here"}
+    assert answer["cell"]["id"] == make_cell()["id"]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (MemoryError(), "out-of-memory"),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), "out-of-memory"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "out-of-memory"),
+        (ValueError("shapes\n  do not\tmatch"), "exception"),
+    ],
+)
+def test_whatever_a_framework_raises_becomes_a_result_of_one_line(monkeypatch, capsys, error, kind):
+    def broken(cell):
+        raise error
+
+    answer = launch(monkeypatch, broken)
+    assert answer["status"] == "failed"
+    assert answer["cause"]["kind"] == kind
+    assert "\n" not in answer["cause"]["message"]
+
+
+def test_sources_that_changed_since_the_plan_are_told(monkeypatch):
+    """R6"""
+    cell = make_cell(identity={"workload_sha256": "0" * 64})
+    assert main.launch(cell)["cause"]["message"] == "the sources of mlp changed since the run was planned"
+
+
+def test_a_framework_that_fails_to_import_is_a_failed_result(tmp_path):
+    cell = make_cell(
+        framework="absent", identity={"workload_sha256": content.sha256("mlp")}, cache=str(tmp_path)
+    )
+    (tmp_path / "cell.json").write_text(json.dumps(cell))
+    status, _, _ = run("--cell", str(tmp_path / "cell.json"), "--result", str(tmp_path / "result.json"))
+    answer = json.loads((tmp_path / "result.json").read_text())
+    assert status == 0
+    assert answer["status"] == "failed"
+    assert answer["cause"]["kind"] == "import"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a workload and a variant"),
+        (["mpl", "torch-eager"], "there is no workload 'mpl'; there are"),
+        (["mlp", "torch-eager", "--budget", "nan"], "no sensible positive number"),
+        (["mlp", "torch-eager", "--threads", "0"], "no sensible positive number"),
+        (["mlp", "torch-eager", "--precision", "fp8"], "invalid choice"),
+        (["--cell", "/nonexistent.json", "--result", "x"], "/nonexistent.json: cannot be read as a cell"),
+        (["--cell", "x"], "--cell needs --result"),
+    ],
+)
+def test_a_persons_mistake_is_one_line_and_status_2(arguments, message):
+    status, _, err = run(*arguments)
+    assert status == 2
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mlp", "torch-eagre"], "mlp has no variant 'torch-eagre'; it has torch-eager"),
+        (["ceiling", "torch-ceiling", "--prove"], "a ceiling is no contest and has no proof"),
+        (
+            ["ceiling", "torch-ceiling", "--edition", "article"],
+            "ceiling has no edition 'article'; it has fair",
+        ),
+    ],
+)
+def test_names_are_looked_up_in_the_table_by_a_python_that_reads_it(arguments, message):
+    status, _, err = run(*arguments)
+    assert status == 2
+    if sys.version_info < (3, 11) and importlib.util.find_spec("pip") is None:
+        message = "this Python reads no TOML; use 3.11 or newer, or give the cell by --cell FILE"
+    assert message in err
+
+
+def test_a_cell_of_another_schema_is_refused(tmp_path):
+    (tmp_path / "cell.json").write_text('{"schema": 99}')
+    status, _, err = run("--cell", str(tmp_path / "cell.json"), "--result", "x")
+    assert (status, "not a cell of schema 1" in err) == (2, True)
+
+
+def test_a_launch_dies_with_its_parent(tmp_path):
+    """The host process killed in mid-run leaves no launch behind."""
+    child = (
+        "import sys, time; sys.path.insert(0, %r); from workloads.__main__ import die_with_parent; "
+        "die_with_parent(); print(1, flush=True); time.sleep(60)" % ROOT
+    )
+    parent = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', %r]); time.sleep(60)"
+            % child,
+        ],
+        stdout=subprocess.PIPE,
+    )
+    assert parent.stdout.readline() == b"1\n"
+    parent.send_signal(signal.SIGKILL)
+    # The pipe ends only once the launch, which holds its other end, is gone too.
+    assert parent.stdout.read() == b""
+    parent.wait()
+    parent.stdout.close()

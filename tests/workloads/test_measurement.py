@@ -1,0 +1,121 @@
+import pytest
+
+from tests.workloads.fakes import FakeFramework, install, make_cell
+from workloads import measurement
+from workloads.fault import Fault
+
+
+def measure(monkeypatch, framework_class=FakeFramework, **changes):
+    breaks = {name: changes.pop(name) for name in list(changes) if name.startswith("break_")}
+    install(monkeypatch, **breaks)
+    cell = make_cell(**changes)
+    framework = framework_class(cell)
+    return measurement.measure(cell, framework, 1.5, framework.clock), framework
+
+
+def test_a_launch_that_computes_later_is_charged_all_of_it(monkeypatch):
+    """T1, T2: the device's time is in the samples, and the synchronisation is named."""
+    answer, _ = measure(monkeypatch)
+    [record] = answer["measures"]
+    assert min(record["samples_s"]) == pytest.approx(0.01, rel=1e-3)
+    assert max(record["samples_s"]) == pytest.approx(0.01, rel=1e-3)
+    assert record["repeats"] >= 5
+    assert answer["synchronisation"] == "fake.synchronise"
+
+
+def test_phases_are_told_apart(monkeypatch):
+    answer, framework = measure(monkeypatch)
+    phases = answer["phases"]
+    [record] = answer["measures"]
+    assert phases["import_s"] == 1.5
+    assert phases["first_call_s"] == record["first_call_s"] == pytest.approx(0.01, rel=1e-3)
+    assert phases["warmup_s"] == record["warmup"]["seconds"]
+    spent = phases["setup_s"] + phases["first_call_s"] + phases["warmup_s"] + phases["sampling_s"]
+    assert spent == pytest.approx(framework.clock.ns / 1e9, rel=1e-3)
+
+
+def test_nothing_is_read_from_the_device_while_measuring(monkeypatch):
+    """T16: the first losses are read once all is measured, the same number on both sides."""
+
+    class Watched(FakeFramework):
+        def read(self, tensor):
+            self.read_at = getattr(self, "read_at", self.clock.ns)
+            return FakeFramework.read(self, tensor)
+
+    answer, framework = measure(monkeypatch, Watched)
+    assert framework.read_at == framework.clock.ns
+    assert framework.reads == len(answer["losses"]["values"])
+    assert answer["measures"][0]["host_reads"] == 0
+
+
+def test_the_first_losses_are_those_of_the_trajectory(monkeypatch):
+    answer, _ = measure(monkeypatch)
+    assert answer["status"] == "measured"
+    assert answer["losses"]["holds"]
+    assert len(answer["losses"]["values"]) == measurement.KEPT
+
+
+def test_other_losses_are_a_failure_and_keep_the_figures(monkeypatch):
+    answer, _ = measure(monkeypatch, break_loss=lambda loss: loss * 1.001)
+    assert answer["status"] == "failed"
+    assert answer["cause"]["kind"] == "losses"
+    assert answer["measures"]
+
+
+def test_a_call_of_ten_steps_has_ten_losses(monkeypatch):
+    answer, _ = measure(monkeypatch, edition="article", measures=["call"])
+    assert answer["measures"][0]["work"]["steps"] == 10
+    assert answer["measures"][0]["samples_s"][0] == pytest.approx(0.1, rel=1e-3)
+    assert answer["losses"]["holds"]
+    assert len(answer["losses"]["values"]) >= 20
+
+
+def test_the_budget_is_shared_by_the_measures(monkeypatch):
+    class Uneven(FakeFramework):
+        def launch(self):
+            FakeFramework.launch(self, 0.01 + 0.001 * (self.clock.ns % 7))
+
+    protocol = dict(make_cell()["protocol"], budget_s=4.0)
+    answer, _ = measure(monkeypatch, Uneven, measures=["step", "call"], protocol=protocol)
+    seconds = [sum(record["samples_s"]) * record["repeats"] for record in answer["measures"]]
+    assert seconds == [pytest.approx(2.0, rel=0.1), pytest.approx(2.0, rel=0.1)]
+    assert [record["stopped_by"] for record in answer["measures"]] == ["budget", "budget"]
+
+
+def test_work_done_elsewhere_than_asked_is_a_fault(monkeypatch):
+    """C2: the device is read from what was computed, not from what was asked."""
+
+    class Strayed(FakeFramework):
+        def device_of(self, tensor):
+            return "cpu"
+
+    with pytest.raises(Fault, match="cuda:0 was asked for and cpu computed"):
+        measure(monkeypatch, Strayed, device="cuda:0")
+
+
+def test_threads_that_a_framework_did_not_take_are_a_fault(monkeypatch):
+    """T11"""
+
+    class Deaf(FakeFramework):
+        def settings(self):
+            return {"threads_intra_op": 64, "threads_inter_op": 1}
+
+    with pytest.raises(Fault, match="fake uses 64 intra-op threads where 1 were set"):
+        measure(monkeypatch, Deaf)
+
+
+def test_settings_that_change_while_measuring_are_a_fault(monkeypatch):
+    """T10: a timer or a library that sets threads for the process is found."""
+
+    class Moody(FakeFramework):
+        def device_of(self, tensor):
+            self.threads["inter_op"] = 9
+            return self.place
+
+    with pytest.raises(Fault, match="inter-op threads"):
+        measure(monkeypatch, Moody)
+
+
+def test_more_threads_than_cpus_are_a_warning(monkeypatch):
+    answer, _ = measure(monkeypatch, threads={"intra_op": 10**4, "inter_op": 1})
+    assert answer["warnings"][0].startswith("10000 threads on")
