@@ -135,7 +135,8 @@ def _build(name: str, python: str, locks: Sequence[Path], held: int) -> None:
             raise EnvironmentRefusal(kind, f"{name}: {reason} (all that uv said: {log.name})")
         if not run("pip", "check", "--python", executable):
             raise EnvironmentRefusal(
-                "lock", f"{name}: its packages do not fit together (see {log.name}); refresh with `nox -s lock`"
+                "lock",
+                f"{name}: its packages do not fit together (see {log.name}); refresh with `nox -s lock`",
             )
     print(f"{name}: ready after {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
 
@@ -146,7 +147,9 @@ def _fingerprint(python: str, locks: Sequence[Path]) -> str:
         try:
             content = lock.read_bytes()
         except OSError as error:
-            raise EnvironmentRefusal("lock", f"{lock}: {error.strerror}; make it with `nox -s lock`") from error
+            raise EnvironmentRefusal(
+                "lock", f"{lock}: {error.strerror}; make it with `nox -s lock`"
+            ) from error
         digest.update(hashlib.sha256(content).digest())
     return digest.hexdigest()
 

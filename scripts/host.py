@@ -25,7 +25,9 @@ def describe_machine() -> contract.Machine:
         answer = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=True)
         return msgspec.json.decode(answer.stdout, type=_Description).machine
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit status {error.returncode}"]
+        said = error.stderr.decode(errors="replace").strip().splitlines() or [
+            f"exit status {error.returncode}"
+        ]
         reason = said[-1]
     except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError) as error:
         reason = str(error)

@@ -41,7 +41,12 @@ class Lock:
 
 def ground_lock(python: str) -> Path:
     """Return the lock of what the ground floor's tests need under one Python."""
-    return ROOT / "tests" / "ground" / (f"requirements-{python}.lock" if python in GROUND_PYTHONS else "requirements.lock")
+    return (
+        ROOT
+        / "tests"
+        / "ground"
+        / (f"requirements-{python}.lock" if python in GROUND_PYTHONS else "requirements.lock")
+    )
 
 
 def stack_tests_lock(stack: str) -> Path:
@@ -67,7 +72,11 @@ def _of_project() -> Iterator[Lock]:
     host, tests = environments.HOST, environments.TESTS
     yield Lock("host", host.locks[0], project, _target(host.python, MODERN))
     yield Lock(
-        "tests", tests.locks[0], project, (*_target(tests.python, MODERN), "--group", "dev"), beside=host.locks[0]
+        "tests",
+        tests.locks[0],
+        project,
+        (*_target(tests.python, MODERN), "--group", "dev"),
+        beside=host.locks[0],
     )
     for python in GROUND_PYTHONS:
         yield Lock("ground", ground_lock(python), ground, _target(python, OLD))
@@ -86,13 +95,13 @@ def refresh(lock: Lock, command: Sequence[str], upgrade: bool) -> None:
     Raises:
         Refusal: uv finds no solution, or cannot reach the index.
     """
-    options = [*lock.options, *(["--constraint", _relative(lock.beside)] if lock.beside else [])]
-    if upgrade:
-        options.append("--upgrade")
+    command = [*command, "pip", "compile", "--quiet", "--generate-hashes", *lock.options]
+    # Only wheels: what a build would fetch is covered by no hash.
+    command += ["--no-build", "--custom-compile-command", "nox -s lock", "-o", _relative(lock.path)]
+    command += ["--constraint", _relative(lock.beside)] if lock.beside else []
+    command += ["--upgrade"] if upgrade else []
     answer = subprocess.run(
-        # Only wheels: what a build would fetch is covered by no hash.
-        [*command, "pip", "compile", "--quiet", "--generate-hashes", "--no-build", *options]
-        + ["--custom-compile-command", "nox -s lock", "-o", _relative(lock.path), _relative(lock.input)],
+        [*command, _relative(lock.input)],
         cwd=ROOT,
         env=uv.variables(),
         capture_output=True,
@@ -124,7 +133,9 @@ def check(lock: Lock) -> Iterator[str]:
 def read_pins(lock: Path) -> dict[str, set[str]]:
     """Return the versions that a lock pins, by normalised package name."""
     pins: dict[str, set[str]] = {}
-    for package, version in re.findall(r"^([\w.-]+)==([^\s;\\]+)", lock.read_text(encoding="utf-8"), re.M):
+    for package, version in re.findall(
+        r"^([\w.-]+)==([^\s;\\]+)", lock.read_text(encoding="utf-8"), re.MULTILINE
+    ):
         pins.setdefault(_normal(package), set()).add(version)
     return pins
 
@@ -154,9 +165,15 @@ def _relative(path: Path) -> str:
 
 def main(arguments: Sequence[str]) -> ExitStatus:
     parser = argparse.ArgumentParser(prog="nox -s lock --", description="Refresh the lock files.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a stack, host, tests, ground or uv; all without")
-    parser.add_argument("--check", action="store_true", help="change nothing; say where inputs and locks disagree")
-    parser.add_argument("--upgrade", action="store_true", help="take the newest versions that the inputs allow")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="a stack, host, tests, ground or uv; all without"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; say where inputs and locks disagree"
+    )
+    parser.add_argument(
+        "--upgrade", action="store_true", help="take the newest versions that the inputs allow"
+    )
     said = parser.parse_args(arguments)
     locks = list_locks(load_stacks())
     names = find_names("lock", said.names, {lock.name for lock in locks}) if said.names else None

@@ -51,7 +51,7 @@ def variables() -> dict[str, str]:
     return kept
 
 
-def find(private: Path) -> Optional[list[str]]:
+def find(private: Path) -> Optional[list[str]]:  # noqa: UP045
     """Return the command that runs a usable uv, or ``None``.
 
     Looks on PATH, beside the running interpreter, and in ``private``, the folder of the
@@ -86,18 +86,20 @@ def bring(private: Path, lock: Path, log: IO[str]) -> list[str]:
     # Some distributions split off what `venv` needs; nox brings virtualenv with it.
     if not any(_runs([sys.executable, "-m", module, str(private)], log) for module in ("venv", "virtualenv")):
         raise EnvironmentRefusal(
-            "install", f"uv is not installed and {sys.executable} can make no environment to put it in; install uv"
+            "install",
+            f"uv is not installed and {sys.executable} can make no environment to put it in; install uv",
         )
     # By pip, which is what is there without uv.
     install = [str(private / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
     if not _runs([*install, "--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(lock)], log):
         raise EnvironmentRefusal(
-            "install", f"uv is not installed and could not be fetched; install uv, or see {log.name} for the reason"
+            "install",
+            f"uv is not installed and could not be fetched; install uv, or see {log.name} for the reason",
         )
     return [str(private / "bin" / "uv")]
 
 
-def find_python(uv: Sequence[str], wanted: str) -> Optional[Path]:
+def find_python(uv: Sequence[str], wanted: str) -> Optional[Path]:  # noqa: UP045
     """Return an installed CPython ``wanted`` (such as ``3.11``), known to uv or to pyenv, or ``None``."""
     answer = subprocess.run(
         [*uv, "python", "find", "--system", "--no-project", f"cpython@{wanted}"],
@@ -110,7 +112,9 @@ def find_python(uv: Sequence[str], wanted: str) -> Optional[Path]:
         return Path(answer.stdout.strip())
     # uv sees pyenv's shims, which refuse to run a version that is installed and not selected.
     versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    found = [path for path in versions.glob(f"{wanted}.*/bin/python") if re.fullmatch(r"[\d.]+", path.parts[-3])]
+    found = [
+        path for path in versions.glob(f"{wanted}.*/bin/python") if re.fullmatch(r"[\d.]+", path.parts[-3])
+    ]
     return max(found, key=lambda path: [int(part) for part in path.parts[-3].split(".")], default=None)
 
 
@@ -121,7 +125,9 @@ def explain(output: str, locks: Sequence[Path]) -> tuple[Kind, str]:
     mismatch = re.search(r"Hash mismatch for `([\w.-]+?)(==|`)", output)
     if mismatch:
         package = mismatch.group(1)
-        named = [lock for lock in locks if re.search(rf"^{re.escape(package)}==", lock.read_text(), re.M)]
+        named = [
+            lock for lock in locks if re.search(rf"^{re.escape(package)}==", lock.read_text(), re.MULTILINE)
+        ]
         return "lock", (
             f"{_names(named or locks)}: the hash of {package} is not that of the file which the index serves;"
             " refresh the lock with `nox -s lock`, or distrust the index"
@@ -131,7 +137,9 @@ def explain(output: str, locks: Sequence[Path]) -> tuple[Kind, str]:
         r"--require-hashes|parse requirement|unsatisfiable|no wheels? |not compatible|incompatible", output
     ):
         return "lock", f"{_names(locks)}: {_reason(output)}; refresh the lock with `nox -s lock`"
-    if re.search(r"network was disabled|Failed to fetch|error sending request|client error|timed out", output):
+    if re.search(
+        r"network was disabled|Failed to fetch|error sending request|client error|timed out", output
+    ):
         return "install", (
             f"packages could not be fetched ({_reason(output)}); check the network and proxy,"
             f" or name a mirror with {INDEX}"
@@ -143,7 +151,7 @@ def _reason(output: str) -> str:
     """Return the innermost cause that uv names."""
     if "network was disabled" in output:
         return "the network is disabled by UV_OFFLINE"
-    causes = re.findall(r"^(?:error| +cause): (.+)$", output, re.M)
+    causes = re.findall(r"^(?:error| +cause): (.+)$", output, re.MULTILINE)
     return causes[-1].strip().rstrip(".") if causes else "uv failed without a reason"
 
 

@@ -1,0 +1,124 @@
+"""Runs the project's tests, each where it belongs: ``python -m scripts.suites [pytest's options]``.
+
+Paths among the options choose the suites that hold them. Options of pytest are passed on.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts import environments, uv
+from scripts.environments import EnvironmentRefusal
+from scripts.errors import ExitStatus, Refusal
+from scripts.lock import ground_lock, stack_tests_lock
+from scripts.runs import ROOT
+from scripts.stacks import load_stacks
+
+NEEDED = ("3.6", "3.7", "3.11")
+"""Pythons under which the ground floor is tested; an automatic check must have them all."""
+NEWER = ("3.16", "3.15", "3.14", "3.13", "3.12")
+"""Of these the newest that is installed."""
+STACK_TESTS = Path("tests", "workloads", "stacks")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One run of pytest."""
+
+    recipe: environments.Recipe | None
+    """Environment to run in; the interpreter at hand without."""
+    paths: tuple[Path, ...]
+    """Relative to the project's folder."""
+    without: Path | None = None
+
+
+def list_suites() -> Iterator[Suite]:
+    """Yield the suites: the host floor's, the ground floor's under each Python, each stack's."""
+    yield Suite(
+        None, tuple(path for path in (Path("tests", "scripts"), Path("tests", "docker")) if holds_tests(path))
+    )
+    for python in list_pythons():
+        recipe = environments.Recipe(f"ground-{python}", python, (ground_lock(python),))
+        yield Suite(recipe, (Path("tests", "workloads"),), without=STACK_TESTS)
+    for stack in load_stacks().values():
+        locks = (stack.lock_for("venv"), stack_tests_lock(stack.name))
+        recipe = environments.Recipe(f"{stack.name}-tests", stack.python, locks)
+        paths = tuple(STACK_TESTS / name for name in stack.frameworks if holds_tests(STACK_TESTS / name))
+        if paths:
+            yield Suite(recipe, paths)
+
+
+def holds_tests(path: Path) -> bool:
+    return any((ROOT / path).rglob("test_*.py"))
+
+
+def list_pythons() -> list[str]:
+    """Return the Pythons for the ground floor's tests that are here; say which are not.
+
+    Raises:
+        Refusal: one is missing where CI is set, so that a check never passes by testing less.
+    """
+    command = environments.find_uv()
+    missing = [python for python in NEEDED if uv.find_python(command, python) is None]
+    if missing:
+        message = f"the ground floor is NOT tested under Python {', '.join(missing)}: not installed here"
+        if os.environ.get("CI"):
+            raise Refusal(message, ExitStatus.HOST_CANNOT)
+        print(message, file=sys.stderr)
+    newest = next((python for python in NEWER if uv.find_python(command, python)), None)
+    return [python for python in NEEDED if python not in missing] + ([newest] if newest else [])
+
+
+def select(suite: Suite, arguments: Sequence[str]) -> list[str] | None:
+    """Return pytest's arguments for a suite; ``None`` if the paths among them lie elsewhere."""
+    given = [argument for argument in arguments if (ROOT / argument.partition("::")[0]).exists()]
+    inside = [argument for argument in given if is_inside(Path(argument.partition("::")[0]), suite)]
+    if given and not inside:
+        return None
+    options = [argument for argument in arguments if argument not in given]
+    if suite.without:
+        options.append(f"--ignore={suite.without}")
+    return [*options, *(inside or map(str, suite.paths))]
+
+
+def is_inside(path: Path, suite: Suite) -> bool:
+    absolute = (ROOT / path).resolve()
+    if suite.without and absolute.is_relative_to(ROOT / suite.without):
+        return False
+    return any(absolute.is_relative_to(ROOT / folder) for folder in suite.paths)
+
+
+def main(arguments: Sequence[str]) -> int:
+    failed = []
+    suites = 0
+    for suite in list_suites():
+        options = select(suite, arguments)
+        if options is None or not suite.paths:
+            continue
+        suites += 1
+        name = suite.recipe.name if suite.recipe else "host"
+        print(f"\n=== {name}: {' '.join(map(str, suite.paths))}", flush=True)
+        try:
+            python = str(environments.prepare(*suite.recipe)) if suite.recipe else sys.executable
+        except EnvironmentRefusal as refusal:
+            print(refusal.message, file=sys.stderr)
+            failed.append(name)
+            continue
+        command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+        if subprocess.run(command, cwd=ROOT, check=False).returncode:
+            failed.append(name)
+    print(f"\n{suites} suites, failed: {', '.join(failed) or 'none'}")
+    return ExitStatus.PARTLY_MEASURED if failed or not suites else ExitStatus.MEASURED
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Refusal as refusal:
+        print(f"tests: {refusal.message}", file=sys.stderr)
+        sys.exit(refusal.status)
+    except KeyboardInterrupt:
+        sys.exit(ExitStatus.INTERRUPTED)
