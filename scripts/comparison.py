@@ -1,0 +1,166 @@
+"""The types of ``comparison.json``: what merging runs says.
+
+All times are in seconds and all ratios are of times, below 1 faster than the baseline. Every number
+is finite; what is not known is null. ``results/schema/comparison.json`` is generated from here.
+
+History of the schema version:
+
+1. First version.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from scripts.contract import Count, Edition, Parameter, Precision, Runner, Scalar
+
+SCHEMA = 1
+
+Verdict = Literal["faster", "slower", "no difference shown", "not comparable", "failed", "skipped"]
+ProofState = Literal["holds", "fails", "absent"]
+Interval = tuple[float, float]
+
+
+class LeftOutFile(msgspec.Struct, frozen=True):
+    """A file that was found and is in no figure."""
+
+    file: str
+    reason: str
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """Where a figure of a row comes from."""
+
+    run: str
+    block: Count
+    file: str
+    median_s: float
+    """Of the launch's samples."""
+
+
+class RunSummary(msgspec.Struct, frozen=True):
+    """What became of one run. Counts are launches that measure, proofs apart."""
+
+    id: str
+    host: str | None
+    started: str | None
+    profile: str | None
+    planned: Count | None
+    """None where ``run.json`` is missing or cannot be read."""
+    measured: Count
+    failed: Count
+    skipped: Count
+    missing: Count
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One variant in one environment, over all launches of the group."""
+
+    variant: str
+    stack: str
+    runner: Runner
+    image: str | None
+    base: str | None
+    lock: str | None
+    """Sha256 of the stack's lock file."""
+    a_a: bool
+    """The baseline's twin: what this machine's noise looks like."""
+    is_baseline: bool
+    status: Literal["measured", "failed", "skipped"]
+    cause: str | None
+    """Why there is no verdict, or what else to know about it; one line."""
+    log: str | None
+    """Of the first launch that failed, relative to its run's folder."""
+    verdict: Verdict | None
+    ratio: float | None
+    ratio_interval: Interval | None
+    """95 %, between launches."""
+    median_s: float | None
+    """Median of the launches' medians, a unit."""
+    interval_s: Interval | None
+    """95 % interval on ``median_s``, between launches."""
+    best_s: float | None
+    """Smallest of all samples: what an article's best-of-n would print."""
+    first_call_s: float | None
+    """Median over launches: tracing, compiling and autotuning show here."""
+    peak_memory_bytes: Count | None
+    """Largest over launches: on an accelerator its own memory, else the process tree's."""
+    work: dict[str, float]
+    """In one unit, by what is counted."""
+    rates: dict[str, float]
+    """Work a second at ``median_s``, by what is counted: ``flop`` is FLOP/s."""
+    percent_of_ceiling: float | None
+    """Of the best rate that any framework reached on this device in the same run."""
+    figures: dict[str, float]
+    """Further figures, medians over launches, with their unit in the name."""
+    proof: ProofState
+    blocks: Count
+    """Complete ones: both this row and the baseline were measured."""
+    samples: Count
+    more_blocks: Count | None
+    """About how many more would settle an undecided pair."""
+    settings: dict[str, Scalar]
+    differs: dict[str, tuple[Scalar, Scalar]]
+    """Settings and ways of working that differ from the baseline's: its value, then this row's."""
+    launches: list[Launch]
+    warnings: list[str]
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Rows that may be compared: like with like."""
+
+    workload: str
+    workload_sha256: str
+    edition: Edition
+    measure: str
+    work: dict[str, float]
+    """The baseline's, in one unit."""
+    device: str
+    """``cpu`` or ``cuda``."""
+    model: str | None
+    driver: str | None
+    precision: Precision
+    host: str | None
+    threads: tuple[int, int]
+    """Within one operator, and operators at the same time."""
+    parameters: dict[str, Parameter]
+    data: str | None
+    data_sha256: str | None
+    data_nature: str | None
+    baseline: str | None
+    runs: list[str]
+    rows: list[Row]
+    warnings: list[str]
+
+
+class Mean(msgspec.Struct, frozen=True):
+    """Geometric mean of ratios of one stack over another's, over the rows that have one."""
+
+    edition: Edition
+    precision: Precision
+    device: str
+    host: str | None
+    baseline_stack: str
+    stack: str
+    ratio: float
+    matched: Count
+    of: Count
+    """Rows of the stack in these groups, those without a ratio among them."""
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """What merging runs says."""
+
+    schema: int
+    runs: list[RunSummary]
+    groups: list[Group]
+    means: list[Mean]
+    left_out: list[LeftOutFile]
+
+    def has_measured(self) -> bool:
+        return any(row.status == "measured" for group in self.groups for row in group.rows)
+
+    def is_whole(self) -> bool:
+        """Whether all that was planned was measured and every file could be read."""
+        failed = any(run.failed or run.missing for run in self.runs)
+        return not failed and not self.left_out

@@ -1,0 +1,127 @@
+"""A comparison for the terminal, as Markdown and as CSV."""
+
+import csv
+import io
+import re
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as TerminalTable
+from rich.text import Text
+
+from scripts.comparison import Comparison, Group, Row
+from scripts.tables import (
+    LEGEND,
+    Table,
+    choose_columns,
+    label_rows,
+    make_table,
+    tell_end,
+    wrap_verdict,
+)
+from scripts.words import make_visible
+
+GAP = 2
+"""Columns between two columns' text: one that rich draws, and one of padding."""
+
+
+def print_comparison(comparison: Comparison, console: Console) -> None:
+    """Print all tables, what became of the runs and how to read them, as wide as the console is."""
+    for group in comparison.groups:
+        if group.baseline:
+            _print_table(make_table(group), console)
+    for line in tell_end(comparison):
+        _print_line(line, console)
+    if any(group.baseline for group in comparison.groups):
+        _print_line(LEGEND, console, "dim")
+
+
+def _print_table(table: Table, console: Console) -> None:
+    _print_line(table.title, console, "bold")
+    for line in table.details:
+        _print_line(line, console, "dim")
+    shown = TerminalTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, GAP - 1, 0, 0), show_edge=False)
+    columns = choose_columns(table.columns, console.width, GAP)
+    for column in columns:
+        shown.add_column(column.title, justify="right" if column.is_number else "left", overflow="fold")
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        shown.add_row(*(_make_text(wrap_verdict(cell), console) for cell in cells))
+    console.print(shown)
+    for note in table.notes:
+        console.print(Padding(_make_text(note, console), (0, 0, 0, 2), expand=False))
+    console.print()
+
+
+def _print_line(line: str, console: Console, style: str = "") -> None:
+    console.print(_make_text(line, console, style))
+
+
+def _make_text(text: str, console: Console, style: str = "") -> Text:
+    """Text is never read as markup, and has no character that the terminal cannot show."""
+    return Text(text.encode(console.encoding, "backslashreplace").decode(console.encoding), style)
+
+
+def render_markdown(comparison: Comparison) -> str:
+    parts = ["# Comparison"]
+    for group in comparison.groups:
+        if not group.baseline:
+            continue
+        table = make_table(group)
+        parts.append(f"## {_escape(table.title)}")
+        parts.append("  \n".join(_escape(line) for line in table.details))
+        head = "| " + " | ".join(column.title for column in table.columns) + " |"
+        rule = "|" + "|".join(" ---: " if column.is_number else " --- " for column in table.columns) + "|"
+        rows = zip(*(column.cells for column in table.columns), strict=True)
+        parts.append("\n".join([head, rule, *("| " + " | ".join(map(_escape, row)) + " |" for row in rows)]))
+        if table.notes:
+            parts.append("\n".join(f"- {_escape(note)}" for note in table.notes))
+    parts.append("\n".join(f"- {_escape(line)}" for line in tell_end(comparison)))
+    parts.append(_escape(LEGEND[0].upper() + LEGEND[1:]))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"([\\`*|<>\[\]&~])", r"\\\1", text)
+
+
+CSV_FIELDS = (
+    "workload", "edition", "measure", "device", "model", "driver", "precision", "host", "data",
+    "row", "variant", "stack", "runner", "a_a", "is_baseline", "status", "verdict", "ratio", "ratio_low",
+    "ratio_high", "median_s", "median_low_s", "median_high_s", "best_s", "first_call_s", "flop_per_s",
+    "images_per_s", "bytes_per_s", "percent_of_ceiling", "peak_memory_bytes", "proof", "blocks", "samples",
+    "more_blocks", "image", "base", "lock", "cause", "log",
+)  # fmt: skip
+
+
+def render_csv(comparison: Comparison) -> str:
+    """One line a row, all groups under one head."""
+    target = io.StringIO()
+    writer = csv.DictWriter(target, CSV_FIELDS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for group in comparison.groups:
+        for label, row in zip(label_rows(group), group.rows, strict=True):
+            writer.writerow({name: _show(value) for name, value in _flatten(group, row, label).items()})
+    return target.getvalue()
+
+
+def _flatten(group: Group, row: Row, label: str) -> dict[str, object]:
+    low, high = row.ratio_interval or (None, None)
+    median_low, median_high = row.interval_s or (None, None)
+    flat: dict[str, object] = {name: getattr(group, name) for name in CSV_FIELDS[:9]}
+    flat |= {name: getattr(row, name) for name in row.__struct_fields__ if name in CSV_FIELDS}
+    flat |= {f"{counted}_per_s": rate for counted, rate in row.rates.items()}
+    return flat | {
+        "row": label,
+        "ratio_low": low,
+        "ratio_high": high,
+        "median_low_s": median_low,
+        "median_high_s": median_high,
+    }
+
+
+def _show(value: object) -> object:
+    if not isinstance(value, str):
+        return str(value).lower() if isinstance(value, bool) else value
+    # A spreadsheet would compute what begins like this.
+    return f"'{make_visible(value)}" if value.startswith(("=", "+", "-", "@")) else make_visible(value)

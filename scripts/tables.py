@@ -1,0 +1,221 @@
+"""What a group's table holds, whatever it is printed as. ``scripts.renderings`` prints it."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from scripts.comparison import Comparison, Group, Row
+from scripts.words import (
+    RATES,
+    describe_bytes,
+    describe_number,
+    describe_ratio,
+    describe_seconds,
+    describe_setting,
+    describe_work,
+    make_visible,
+)
+
+LEGEND = (
+    "ratio: time over the baseline's, below 1 is faster, with its 95 % interval between launches; "
+    "median: of the launches' medians, a unit of work; first call: the first unit, which traces, "
+    "compiles and tunes; ceiling: share of the best rate that any framework reached on this device."
+)
+MOST_NAMED = 20
+"""Files left out that are named under the table; comparison.json names all."""
+
+
+class Column(NamedTuple):
+    title: str
+    cells: list[str]
+    is_number: bool
+    rank: int
+    """The highest goes first where the terminal is narrow; 0 stays."""
+
+
+class Table(NamedTuple):
+    title: str
+    details: list[str]
+    columns: list[Column]
+    notes: list[str]
+
+
+def make_table(group: Group) -> Table:
+    labels = label_rows(group)
+    return Table(
+        _make_title(group), _make_details(group), _make_columns(group, labels), _make_notes(group, labels)
+    )
+
+
+def label_rows(group: Group) -> list[str]:
+    """Name rows by their variant, and by what tells them apart where two share it."""
+    fields: list[Callable[[Row], str | None]] = [
+        lambda row: row.stack, lambda row: row.runner, lambda row: row.image, lambda row: row.base,
+        lambda row: row.lock and row.lock[:12],
+    ]  # fmt: skip
+    labels = []
+    for row in group.rows:
+        twins = [other for other in group.rows if (other.variant, other.a_a) == (row.variant, row.a_a)]
+        apart = [str(field(row)) for field in fields if len({field(other) for other in twins}) > 1]
+        suffix = f" ({', '.join(apart)})" if apart else ""
+        labels.append(make_visible(row.variant + suffix + (" (A/A)" if row.a_a else "")))
+    return labels
+
+
+def _make_title(group: Group) -> str:
+    work = describe_work(group.work)
+    title = f"{group.workload}, {group.edition} edition, {group.measure}"
+    return make_visible(title) + (f" ({work})" if work else "")
+
+
+def _make_details(group: Group) -> list[str]:
+    intra, inter = group.threads
+    threads = f"{intra} thread{'s' * (intra != 1)}" + ("" if inter == intra else f" x {inter}")
+    where = [
+        group.model or f"unknown {group.device}",
+        group.precision,
+        threads,
+        f"host {group.host or 'unknown'}",
+    ]
+    if group.driver:
+        where.insert(1, f"driver {group.driver}")
+    details = [", ".join(where)]
+    if group.parameters:
+        shown = (f"{name} {describe_parameter(value)}" for name, value in group.parameters.items())
+        details.append(", ".join(shown))
+    if group.data:
+        details.append(f"data: {group.data_nature or group.data}")
+    return [make_visible(line) for line in details]
+
+
+def describe_parameter(value: object) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(describe_parameter(one) for one in value) + "]"
+    return describe_setting(value)  # type: ignore[arg-type]
+
+
+def _make_columns(group: Group, labels: list[str]) -> list[Column]:
+    rows = group.rows
+    # An article's best-of-n stands beside the median, which is what is judged.
+    best_rank = 1 if group.edition == "article" else 8
+    columns = [
+        Column("variant", labels, False, 0),
+        Column("ratio", [_show_ratio(row) for row in rows], True, 0),
+        Column("verdict", [row.verdict or "" for row in rows], False, 0),
+        Column("median", [describe_seconds(row.median_s) for row in rows], True, 0),
+        Column("best", [describe_seconds(row.best_s) for row in rows], True, best_rank),
+        Column("first call", [describe_seconds(row.first_call_s) for row in rows], True, 3),
+    ]
+    counted = next((name for name in RATES if any(name in row.rates for row in rows)), None)
+    if counted is not None:
+        scale, unit = RATES[counted]
+        shown = [describe_number(row.rates[counted] / scale) if counted in row.rates else "" for row in rows]
+        columns.append(Column(unit, shown, True, 4))
+    columns += [
+        Column("ceiling", [_show_percent(row.percent_of_ceiling) for row in rows], True, 2),
+        Column("proof", [row.proof for row in rows], False, 5),
+        Column("peak memory", [describe_bytes(row.peak_memory_bytes) for row in rows], True, 7),
+        Column("blocks", [str(row.blocks) for row in rows], True, 6),
+        Column("stack", [make_visible(row.stack) for row in rows], False, 9),
+    ]
+    return [column for column in columns if column.rank == 0 or any(column.cells)]
+
+
+def _show_ratio(row: Row) -> str:
+    return "baseline" if row.is_baseline else describe_ratio(row.ratio, row.ratio_interval)
+
+
+def _show_percent(percent: float | None) -> str:
+    return "" if percent is None else f"{percent:.0f} %" if percent >= 0.95 else f"{percent:.1g} %"
+
+
+def _make_notes(group: Group, labels: list[str]) -> list[str]:
+    notes = list(group.warnings)
+    for label, row in zip(labels, group.rows, strict=True):
+        said = []
+        if row.differs and (settings := _show_differences(row)):
+            said.append(settings)
+        if row.cause:
+            said.append(make_visible(row.cause) + (f" (log: {make_visible(row.log)})" if row.log else ""))
+        if row.more_blocks:
+            said.append(f"about {row.more_blocks} more blocks would settle it")
+        if row.proof != "holds" and row.status == "measured" and row.verdict != "not comparable":
+            said.append(f"proof {row.proof}")
+        if row.figures:
+            said.append(
+                ", ".join(
+                    f"{make_visible(name)} {describe_setting(value)}" for name, value in row.figures.items()
+                )
+            )
+        said += [make_visible(warning) for warning in row.warnings]
+        if said:
+            notes.append(f"{label}: {'; '.join(said)}")
+    return notes
+
+
+def _show_differences(row: Row) -> str:
+    """Leave out what one side does not have: another framework cannot be told from it."""
+    return ", ".join(
+        f"{make_visible(name)} {describe_setting(there)} -> {describe_setting(here)}"
+        for name, (there, here) in row.differs.items()
+        if there is not None and here is not None
+    )
+
+
+def _tell_ceilings(group: Group) -> str:
+    """What is no contest needs no table."""
+    reached = [f"{row.variant} {_show_rate(row)}" for row in group.rows]
+    return f"{group.workload}, {group.measure}, {group.model}, {group.precision}: {', '.join(reached)}"
+
+
+def _show_rate(row: Row) -> str:
+    for counted, (scale, unit) in RATES.items():
+        if counted in row.rates:
+            return f"{describe_number(row.rates[counted] / scale)} {unit}"
+    return row.cause or describe_seconds(row.median_s)
+
+
+def tell_end(comparison: Comparison) -> list[str]:
+    """Say what holds for the whole: ceilings, means, what became of each run, what was left out."""
+    lines = [_tell_ceilings(group) for group in comparison.groups if not group.baseline]
+    lines += [
+        f"{mean.stack} over {mean.baseline_stack}, {mean.edition} edition, {mean.precision}, {mean.device}: "
+        f"geometric mean {mean.ratio:.2f}x, matched {mean.matched} of {mean.of} rows"
+        for mean in comparison.means
+    ]
+    for run in comparison.runs:
+        counts = [f"{run.measured} launches measured"]
+        counts += [
+            f"{count} {word}" for count, word in ((run.failed, "failed"), (run.skipped, "skipped")) if count
+        ]
+        if run.missing:
+            counts.append(
+                f"{run.missing} of {run.planned} planned are missing (--resume {run.id} measures them)"
+            )
+        lines.append(f"run {run.id}: {', '.join(counts)}")
+    lines += [f"left out: {left.file}: {left.reason}" for left in comparison.left_out[:MOST_NAMED]]
+    if len(comparison.left_out) > MOST_NAMED:
+        reasons = Counter(left.reason for left in comparison.left_out[MOST_NAMED:])
+        lines.append(f"left out: {reasons.total()} more files, each with its reason in comparison.json")
+    return [make_visible(line) for line in lines]
+
+
+def choose_columns(columns: Sequence[Column], width: int, gap: int) -> list[Column]:
+    """Drop columns, the least needed first, until what is left fits ``width`` characters."""
+    chosen = list(columns)
+    while _measure_width(chosen, gap) > width and any(column.rank for column in chosen):
+        chosen.remove(max(chosen, key=lambda column: column.rank))
+    return chosen
+
+
+def _measure_width(columns: Sequence[Column], gap: int) -> int:
+    return sum(_measure_column(column) + gap for column in columns) - gap
+
+
+def _measure_column(column: Column) -> int:
+    lines = [line for cell in column.cells for line in wrap_verdict(cell).split("\n")]
+    return max(map(len, [column.title, *lines]))
+
+
+def wrap_verdict(cell: str) -> str:
+    return cell.replace("no difference shown", "no difference\nshown")

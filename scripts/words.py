@@ -1,0 +1,90 @@
+"""Figures and names in words, the same in every format. Names come from results, which are untrusted."""
+
+import math
+from collections.abc import Mapping
+
+from scripts.comparison import Interval
+from scripts.contract import Scalar
+
+RATES = {"flop": (1e9, "GFLOP/s"), "images": (1.0, "images/s"), "bytes": (1e9, "GB/s")}
+"""What is shown of work a second, the first that a row has: divisor and unit."""
+WORK = {"flop": "FLOP", "bytes": "B"}
+
+
+def make_visible(text: str) -> str:
+    """Show what would move the cursor, colour the terminal or reverse the line, as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
+
+
+def describe_seconds(seconds: float | None) -> str:
+    """Three significant digits in the unit that fits: ``62.1 ms``."""
+    if seconds is None:
+        return ""
+    scale, unit = next(
+        (
+            (scale, unit)
+            for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+            if seconds >= scale * 0.9995
+        ),
+        (1e-9, "ns"),
+    )
+    return f"{describe_number(seconds / scale)} {unit}"
+
+
+def describe_number(value: float) -> str:
+    """Three significant digits, without an exponent where a person needs none."""
+    if value == 0 or not 1e-4 <= abs(value) < 1e9:
+        return f"{value:.3g}"
+    if abs(value) >= 999.5:
+        return f"{value:,.0f}"
+    if abs(value) < 1:
+        return f"{value:.3g}"
+    return f"{value:.{2 - math.floor(math.log10(abs(value)) + 1e-9)}f}"
+
+
+def describe_ratio(ratio: float | None, interval: Interval | None) -> str:
+    """``0.57x [0.55, 0.59]``, with as many digits as the interval bears."""
+    if ratio is None:
+        return ""
+    low, high = interval or (ratio, ratio)
+    if not 1e-3 <= low <= high < 1e4:
+        return f"{ratio:.3g}x [{low:.3g}, {high:.3g}]"
+    digits = 3 if high < 0.095 or 0 < high - low < 0.015 else 2 if high < 99.5 else 0
+    return f"{ratio:.{digits}f}x [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def describe_bytes(count: int | None) -> str:
+    if count is None:
+        return ""
+    return (
+        f"{describe_number(count / 2**30)} GiB" if count >= 2**30 else f"{describe_number(count / 2**20)} MiB"
+    )
+
+
+def describe_setting(value: Scalar) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return make_visible(str(value))
+
+
+def describe_work(work: Mapping[str, float]) -> str:
+    """``1 steps, 10.2 GFLOP``"""
+    return ", ".join(_describe_amount(make_visible(counted), amount) for counted, amount in work.items())
+
+
+def _describe_amount(counted: str, amount: float) -> str:
+    if counted not in WORK:
+        return f"{amount:,.10g} {counted.removesuffix('s') if amount == 1 else counted}"
+    scale, prefix = next(
+        (pair for pair in ((1e12, "T"), (1e9, "G"), (1e6, "M")) if amount >= pair[0]), (1.0, "")
+    )
+    return f"{describe_number(amount / scale)} {prefix}{WORK[counted]}"
