@@ -70,6 +70,16 @@ def test_a_call_of_ten_steps_has_ten_losses(monkeypatch):
     assert len(answer["losses"]["values"]) >= 20
 
 
+def test_epochs_are_told_one_by_one_and_the_first_stands_apart(monkeypatch):
+    """D6"""
+    limits = dict(make_cell()["protocol"], max_samples=3)
+    framework = FakeFramework(make_cell())
+    record, values = measurement.time_unit("train_epoch", framework.launch, framework, limits, framework.clock)
+    assert record["first_call_s"] == pytest.approx(0.01, rel=1e-3)
+    assert len(record["samples_s"]) == 2
+    assert (record["repeats"], record["warmup"]["ended_by"], len(values)) == (1, "none", 3)
+
+
 def test_the_budget_is_shared_by_the_measures(monkeypatch):
     class Uneven(FakeFramework):
         def launch(self):
