@@ -1,0 +1,213 @@
+"""Measures, proves and compares: plans a run, launches it, and shows its tables.
+
+Exit status: 0 all measured; 1 measured, with failures, each named; 2 bad options or configuration;
+3 this host cannot run it; 4 nothing measured; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import shutil
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from scripts.catalogue import Workload, load_catalogue
+from scripts.closing import describe_end, describe_order, describe_plan, judge
+from scripts.contract import Cause, Machine, Run
+from scripts.errors import ExitStatus, Refusal
+from scripts.exclusion import hold_device
+from scripts.execute import Account, execute, make_schedule, settle_known
+from scripts.host import describe_machine
+from scripts.launch import GROUND_FLOOR, LocalLauncher
+from scripts.options import Options, check_threads, parse_options
+from scripts.plan import Plan, make_plan
+from scripts.progress import Forecast, Progress
+from scripts.record import find_surroundings, hash_locks, hash_workloads, make_record, name_run
+from scripts.resume import check_unchanged, load_run, restore_plan
+from scripts.runners import Entrances, enter_host, enter_venvs
+from scripts.runs import RUNS, RunFolder, write_whole
+from scripts.stacks import Stack, load_stacks
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+GPU_FILES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
+
+
+@dataclass(frozen=True)
+class Session:
+    """A run about to start, or to go on."""
+
+    folder: RunFolder
+    run: Run
+    plan: Plan
+    is_new: bool
+
+    @property
+    def device(self) -> str:
+        return self.run.cells[0].device
+
+    def tell_resume(self) -> str:
+        """The command that goes on with this run."""
+        path = self.folder.path
+        name = path.name if path.parent == RUNS else str(path)
+        return f"nox -s bench-{'cpu' if self.device == 'cpu' else 'gpu'} -- --resume {name}"
+
+
+def main(arguments: Sequence[str], program: Sequence[str] = GROUND_FLOOR) -> int:
+    """Run a bench session and return its exit status.
+
+    Args:
+        arguments: the options, as the user typed them.
+        program: what a stack's interpreter runs in each launch.
+    """
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    say = partial(console.print, soft_wrap=True)
+    try:
+        with _interruptible():
+            options = parse_options(arguments)
+            catalogue, stacks, machine = load_catalogue(), load_stacks(), describe_machine()
+            session = _prepare(options, arguments, catalogue, stacks, machine)
+            if session.is_new:
+                describe_plan(session.plan, catalogue, say)
+            if options.dry_run:
+                describe_order(session.plan, say)
+                return ExitStatus.MEASURED
+            _check_device(session.device)
+            with hold_device(session.device, session.run.id, session.run.started):
+                return _run(session, stacks, console, program)
+    except Refusal as refusal:
+        print(f"bench: {refusal.message}", file=sys.stderr)
+        return refusal.status
+    except KeyboardInterrupt:
+        print("bench: interrupted before anything was launched", file=sys.stderr)
+        return ExitStatus.INTERRUPTED
+
+
+def _prepare(
+    options: Options,
+    arguments: Sequence[str],
+    catalogue: Mapping[str, Workload],
+    stacks: Mapping[str, Stack],
+    machine: Machine,
+) -> Session:
+    if options.resume is not None:
+        folder, run = load_run(options.resume, options.results)
+        locks = hash_locks(stacks, run.cells[0].runner)
+        check_unchanged(run, machine, hash_workloads(catalogue), locks)
+        return Session(folder, run, restore_plan(run, catalogue, machine), is_new=False)
+    if options.threads is not None:
+        check_threads(options.threads, machine.cpus_usable)
+    folder = RunFolder(name_run(options, machine))
+    around = find_surroundings(folder.path.name, options, catalogue, stacks, machine)
+    plan = make_plan(options, catalogue, around)
+    run = make_record(plan, around, arguments, machine)
+    return Session(folder, run, plan, is_new=True)
+
+
+def _run(session: Session, stacks: Mapping[str, Stack], console: Console, program: Sequence[str]) -> int:
+    folder, run = session.folder, session.run
+    if session.is_new:
+        write_whole(folder.record, msgspec.json.encode(run))
+    try:
+        entrances = _enter(session, stacks)
+    except Refusal:
+        if session.is_new:
+            shutil.rmtree(folder.path, ignore_errors=True)
+        raise
+    say = partial(console.print, soft_wrap=True)
+    say(f"run: {folder.path}")
+    launcher = LocalLauncher(folder, entrances.pythons, program)
+    try:
+        account = _launch(session, launcher, entrances.obstacles, console)
+    except KeyboardInterrupt:
+        print(f"bench: interrupted; go on with: {session.tell_resume()}", file=sys.stderr)
+        return ExitStatus.INTERRUPTED
+    finally:
+        launcher.close()
+    _compare(folder, console, is_shown=True)
+    describe_end(account, say)
+    say(f"comparison: {folder.path / 'comparison.md'}")
+    return judge(account.results)
+
+
+def _enter(session: Session, stacks: Mapping[str, Stack]) -> Entrances:
+    if session.run.cells[0].runner == "host":
+        return enter_host(session.run.cells)
+    return enter_venvs(session.run.cells, stacks)
+
+
+def _launch(
+    session: Session, launcher: LocalLauncher, obstacles: Mapping[str, Cause], console: Console
+) -> Account:
+    whole = make_schedule(session.plan)
+    account, missing = settle_known(whole, session.folder, obstacles)
+    # Now, since it takes its time and no launch may wait for it later.
+    importlib.import_module("scripts.collect")
+    launches = list(missing)
+    if not session.is_new:
+        console.print(f"{len(account.results)} results are there, {len(launches)} launches are missing")
+    forecast = Forecast(launches, missing.overheads_s, session.plan.cpus_usable)
+
+    def after_block() -> None:
+        # On a terminal the table grows; in a log, the last one is enough.
+        _compare(session.folder, console, is_shown=console.is_terminal)
+
+    with Progress(console, forecast, len(launches)) as progress:
+        execute(missing, launcher, progress, account, after_block)
+    return account
+
+
+def _compare(folder: RunFolder, console: Console, is_shown: bool) -> None:
+    from scripts.collect import collect, write_comparison
+    from scripts.renderings import print_comparison
+
+    comparison = collect([folder.path])
+    write_comparison(folder.path, comparison)
+    if is_shown:
+        print_comparison(comparison, console)
+
+
+def _check_device(device: str) -> None:
+    if device != "cpu" and not any(path.exists() for path in GPU_FILES):
+        raise Refusal(
+            f"{device}: no NVIDIA GPU is seen here (no {GPU_FILES[0]}); load its driver, or say --device cpu",
+            ExitStatus.HOST_CANNOT,
+        )
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Turn the first request to end into ``KeyboardInterrupt``; while its work is done, ignore others."""
+    numbers = [
+        number
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        # Ignored on purpose by whoever started this, such as nohup.
+        if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN
+    ]
+
+    def interrupt(_number: int, _frame: object) -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""Time: what each launch may take, and what the whole plan will."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from scripts.contract import Cell, Protocol
+from scripts.order import count_at_once
+from scripts.profiles import Profile
+
+LEAST_S = 0.5
+MOST_S = 12.0
+"""Of warm-up and sampling in one launch, where the profile's bound decides."""
+SAMPLING_SHARE = 2 / 3
+"""The rest is warm-up, divided among the measures."""
+CROWDED = 1.2
+"""Proofs side by side slow each other by about so much."""
+MIN_SAMPLES = 5
+MAX_SAMPLES = 200
+RELATIVE_WIDTH = 0.005
+
+
+def divide_bound(
+    cells: Sequence[Cell],
+    bound_s: float,
+    overheads_s: Mapping[str, float],
+    blocks: int,
+    profile: Profile,
+    cpus: int,
+) -> list[Cell]:
+    """Give the cells of one workload the time that its bound leaves for warm-up and sampling.
+
+    The same for every launch, since launches that sample longer would be known better.
+    """
+    launches = sum(count_launches(cell, blocks, profile) for cell in cells)
+    free_s = (
+        bound_s
+        - _sum_overheads(cells, overheads_s, blocks, profile)
+        - estimate_proofs(cells, overheads_s, cpus)
+    )
+    share_s = min(max(free_s / launches, LEAST_S), MOST_S)
+    return [allot(cell, share_s * SAMPLING_SHARE, profile) for cell in cells]
+
+
+def allot(cell: Cell, budget_s: float, profile: Profile) -> Cell:
+    """Give a cell ``budget_s`` seconds of sampling, and warm-up in proportion."""
+    warmup_s = budget_s * (1 - SAMPLING_SHARE) / SAMPLING_SHARE / len(cell.measures)
+    protocol = Protocol(
+        budget_s=round(budget_s, 3),
+        warmup_s=round(warmup_s, 3),
+        sample_s=profile.sample_s,
+        min_samples=MIN_SAMPLES,
+        max_samples=MAX_SAMPLES,
+        relative_width=RELATIVE_WIDTH,
+    )
+    return replace(cell, protocol=protocol)
+
+
+def count_launches(cell: Cell, blocks: int, profile: Profile) -> int:
+    """Count the measured launches of a cell."""
+    return min(blocks, profile.ceiling_blocks) if cell.role == "ceiling" else blocks
+
+
+def estimate_launch(cell: Cell, overhead_s: float) -> float:
+    """Seconds that a launch is expected to take."""
+    if cell.purpose == "proof":
+        return overhead_s
+    return overhead_s + cell.protocol.budget_s + cell.protocol.warmup_s * len(cell.measures)
+
+
+def limit_launch(cell: Cell, overhead_s: float) -> float:
+    """Seconds after which a launch is taken to hang."""
+    return 60 + 5 * estimate_launch(cell, overhead_s)
+
+
+def estimate_proofs(cells: Sequence[Cell], overheads_s: Mapping[str, float], cpus: int) -> float:
+    """Seconds that the proofs of these cells are expected to take, side by side."""
+    each = [overheads_s[cell.id] for cell in cells if cell.role in ("baseline", "variant")]
+    return max([sum(each) / count_at_once(cpus), *each]) * CROWDED if each else 0.0
+
+
+def estimate_blocks(
+    cells: Sequence[Cell], overheads_s: Mapping[str, float], blocks: int, profile: Profile
+) -> float:
+    """Seconds that the measured launches are expected to take, one after the other."""
+    return sum(
+        count_launches(cell, blocks, profile) * estimate_launch(cell, overheads_s[cell.id]) for cell in cells
+    )
+
+
+def _sum_overheads(
+    cells: Sequence[Cell], overheads_s: Mapping[str, float], blocks: int, profile: Profile
+) -> float:
+    return sum(count_launches(cell, blocks, profile) * overheads_s[cell.id] for cell in cells)

@@ -1,0 +1,84 @@
+"""What a run says before it starts and after it ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from scripts.catalogue import Workload
+from scripts.contract import Result
+from scripts.errors import ExitStatus
+from scripts.execute import Account
+from scripts.plan import Plan
+from scripts.progress import describe_launch, describe_s
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Say = Callable[[str], None]
+ROUNDING = 1.01
+PHASES = ("import_s", "setup_s", "first_call_s", "warmup_s", "sampling_s")
+
+
+def describe_plan(plan: Plan, catalogue: Mapping[str, Workload], say: Say) -> None:
+    """Say what will be measured and how long that takes."""
+    launches = sum(map(len, plan.order()))
+    proofs = sum(cell.role in ("baseline", "variant") for cell in plan.cells)
+    blocks = f"{plan.blocks} block{'s' * (plan.blocks > 1)}"
+    say(f"profile {plan.profile}, seed {plan.seed}: {proofs} proofs, then {launches} launches in {blocks}")
+    for name in dict.fromkeys(cell.workload for cell in plan.cells):
+        cells = [cell for cell in plan.cells if cell.workload == name]
+        protocol, threads = cells[0].protocol, cells[0].threads.intra_op
+        say(
+            f"  {catalogue[name].title}: {protocol.budget_s:.3g} s of sampling in a launch, "
+            f"after up to {protocol.warmup_s:.3g} s of warm-up a measure; {threads} threads"
+        )
+        for cell in cells:
+            says = catalogue[name].variants[cell.variant].says
+            words = [cell.edition, cell.variant, cell.stack, cell.runner, cell.device, cell.precision]
+            role = {"baseline": " (baseline)", "a_a": " (A/A)"}.get(cell.role, "")
+            say(f"    {' '.join(words)}{role}" + ("" if cell.role == "a_a" else f": {says}"))
+    for note in plan.notes:
+        say(f"note: {note}")
+    estimate_s = plan.estimate_s()
+    say(f"about {describe_s(estimate_s)}, environments apart; the profile allows {describe_s(plan.bound_s)}")
+    if estimate_s > plan.bound_s * ROUNDING:
+        say("note: that cannot fit; fewer --variant, --edition or --blocks would")
+
+
+def describe_order(plan: Plan, say: Say) -> None:
+    """Say in which order the launches come."""
+    for number, block in enumerate(plan.order()):
+        say(f"block {number + 1}:")
+        for cell in block:
+            say(f"  {cell.position + 1:>3} {cell.id}")
+
+
+def describe_end(account: Account, say: Say) -> None:
+    """Name what is missing and say where the time went."""
+    lacking = [result for result in account.results if result.cause is not None]
+    counts = Counter((result.cell.purpose, result.cell.id) for result in lacking)
+    for result in lacking:
+        count = counts.pop((result.cell.purpose, result.cell.id), 0)
+        if count and result.cause is not None:
+            more = f", and {count - 1} more" if count > 1 else ""
+            log = f" (log: {result.log})" if result.log else ""
+            say(f"{result.status}: {describe_launch(result.cell)}{more}: {result.cause.message}{log}")
+    total_s = sum(one.seconds for one in account.launched)
+    if not total_s:
+        return
+    measured = [one.result.phases for one in account.launched if one.result.phases]
+    shares = {name: sum(getattr(phases, name) for phases in measured) / total_s for name in PHASES}
+    shares["other"] = 1 - sum(shares.values())
+    words = (f"{name.removesuffix('_s').replace('_', ' ')} {share:.0%}" for name, share in shares.items())
+    say(f"launches: {describe_s(total_s)}, of which {', '.join(words)}")
+    say(f"blocks: {describe_s(account.blocks_s)}, of which no launch ran in {account.idle_share():.1%}")
+
+
+def judge(results: list[Result]) -> ExitStatus:
+    """Say what became of a run, as an exit status."""
+    counts = Counter(result.status for result in results)
+    if not counts["measured"]:
+        return ExitStatus.NOTHING_MEASURED
+    return ExitStatus.PARTLY_MEASURED if counts["failed"] or counts["skipped"] else ExitStatus.MEASURED

@@ -1,0 +1,185 @@
+"""The plan of a run: what is measured, where, and for how long."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scripts.budget import allot, divide_bound, estimate_blocks, estimate_proofs
+from scripts.catalogue import Workload, find_names
+from scripts.cells import CellMaker, Place, Surroundings
+from scripts.contract import Cell, Edition
+from scripts.errors import Refusal
+from scripts.options import Options
+from scripts.order import order_blocks
+from scripts.profiles import DEFAULT, PROFILES, Profile
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cells as in block 0 at position 0, and what they take."""
+
+    cells: Sequence[Cell]
+    blocks: int
+    profile: str
+    seed: int
+    overheads_s: Mapping[str, float]
+    """By cell id: seconds of a launch outside warm-up and sampling."""
+    bound_s: float
+    """What the profile allows the planned workloads together."""
+    cpus_usable: int
+    notes: Sequence[str] = ()
+    """What the user did not ask for in so many words."""
+
+    @property
+    def scale(self) -> Profile:
+        return PROFILES[self.profile]
+
+    def order(self) -> list[list[Cell]]:
+        return order_blocks(self.cells, self.blocks, self.seed, self.scale.ceiling_blocks)
+
+    def estimate_s(self) -> float:
+        proofs_s = estimate_proofs(self.cells, self.overheads_s, self.cpus_usable)
+        return proofs_s + estimate_blocks(self.cells, self.overheads_s, self.blocks, self.scale)
+
+
+def make_plan(options: Options, catalogue: Mapping[str, Workload], around: Surroundings) -> Plan:
+    """Resolve the options into cells.
+
+    Raises:
+        Refusal: a name is unknown, or nothing is left to measure.
+    """
+    profile_name = options.profile or DEFAULT
+    profile = PROFILES[profile_name]
+    blocks = options.blocks or profile.blocks
+    named = find_names("workload", options.workloads or catalogue, catalogue)
+    known = [variant for name in named for variant in catalogue[name].variants]
+    find_names("variant", options.variants, known)
+    find_names("baseline", [options.baseline] if options.baseline else [], known)
+    find_names("stack", options.stacks, [place.name for place in around.places])
+
+    notes: list[str] = []
+    contests = [name for name in named if not catalogue[name].ceiling]
+    found: dict[str, list[Cell]] = {}
+    for name in contests:
+        maker = CellMaker(name, catalogue[name], profile_name, options, around)
+        found[name] = _make_contest(maker, options, profile, notes)
+    if contests and not any(found.values()) and len(contests) == len(named):
+        raise Refusal("; ".join(["nothing to measure", *notes]))
+    stacks = {cell.stack for cells in found.values() for cell in cells}
+    for name in (name for name, workload in catalogue.items() if workload.ceiling):
+        maker = CellMaker(name, catalogue[name], profile_name, options, around)
+        found[name] = _make_ceiling(maker, options, stacks)
+
+    overheads_s = {
+        cell.id: catalogue[name].variants[cell.variant].overhead_s
+        for name, cells in found.items()
+        for cell in cells
+    }
+    planned: list[Cell] = []
+    bound_s = 0.0
+    for name, cells in found.items():
+        if cells and options.budget_s is not None:
+            cells = [allot(cell, options.budget_s, profile) for cell in cells]
+        elif cells:
+            own_s = catalogue[name].profiles[profile_name].bound_s
+            cells = divide_bound(cells, own_s, overheads_s, blocks, profile, around.cpus_usable)
+        planned += cells
+        bound_s += catalogue[name].profiles[profile_name].bound_s if cells else 0.0
+    if not planned:
+        raise Refusal("nothing to measure: no stack has a framework of what is asked for")
+    return Plan(
+        planned, blocks, profile_name, around.seed, overheads_s, bound_s, around.cpus_usable, tuple(notes)
+    )
+
+
+def _make_contest(maker: CellMaker, options: Options, profile: Profile, notes: list[str]) -> list[Cell]:
+    workload, baseline = maker.workload, maker.baseline
+    assert baseline is not None
+    variants = [
+        name
+        for name, entry in workload.variants.items()
+        if (name in options.variants if options.variants else entry.headline or not profile.headline_only)
+    ]
+    places = {
+        name: _find_places(workload.variants[name].framework, options, maker.around) for name in variants
+    }
+    for name in variants:
+        if not places[name]:
+            framework = workload.variants[name].framework
+            notes.append(f"{maker.name}: {name} is left out: no stack that is asked for has {framework}")
+    variants = [name for name in variants if places[name]]
+    if not variants:
+        if not options.variants or options.workloads:
+            notes.append(f"{maker.name}: no variant of it is asked for")
+        return []
+    if baseline not in variants:
+        places[baseline] = _find_baseline_places(maker, baseline, options)
+        variants.insert(0, baseline)
+        notes.append(f"{maker.name}: {baseline} is added: the others are compared with it")
+    cells = []
+    for edition in options.editions or profile.editions:
+        cells += _make_groups(maker, edition, variants, places)
+    return cells
+
+
+def _make_groups(
+    maker: CellMaker, edition: Edition, variants: Sequence[str], places: Mapping[str, Sequence[Place]]
+) -> list[Cell]:
+    workload, baseline = maker.workload, maker.baseline
+    assert baseline is not None
+    if edition not in workload.editions:
+        return []
+    if not workload.has(baseline, edition):
+        raise Refusal(
+            f"{maker.name}: baseline {baseline} is not in the {edition} edition; give another --baseline"
+        )
+    cells = []
+    for precision in maker.precisions:
+        judge = places[baseline][0]
+        cells += [maker.make(baseline, edition, precision, judge, role) for role in ("baseline", "a_a")]
+        cells += [
+            maker.make(variant, edition, precision, place, "variant")
+            for variant in variants
+            if workload.has(variant, edition)
+            for place in places[variant]
+            if (variant, place) != (baseline, judge)
+        ]
+    return cells
+
+
+def _make_ceiling(maker: CellMaker, options: Options, stacks: set[str]) -> list[Cell]:
+    variants = maker.workload.variants
+    named = [name for name in variants if name in options.variants] or list(variants)
+    return [
+        maker.make(name, "fair", precision, place, "ceiling")
+        for precision in maker.precisions
+        for name in named
+        for place in _find_places(variants[name].framework, options, maker.around, stacks)
+    ]
+
+
+def _find_places(
+    framework: str, options: Options, around: Surroundings, stacks: set[str] | None = None
+) -> list[Place]:
+    """Return the places that have ``framework``: those of ``stacks``, or else of what is asked for, the
+    current ones first."""
+    wanted = stacks or set(options.stacks)
+    return sorted(
+        (
+            place
+            for place in around.places
+            if framework in place.frameworks and (place.name in wanted if wanted else place.current)
+        ),
+        key=lambda place: not place.current,
+    )
+
+
+def _find_baseline_places(maker: CellMaker, baseline: str, options: Options) -> list[Place]:
+    framework = maker.workload.variants[baseline].framework
+    anywhere = sorted(
+        (place for place in maker.around.places if framework in place.frameworks),
+        key=lambda place: not place.current,
+    )
+    places = _find_places(framework, options, maker.around) or anywhere
+    if not places:
+        raise Refusal(f"{maker.name}: no stack has {framework}, which its baseline {baseline} needs")
+    return places[:1]

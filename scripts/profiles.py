@@ -1,0 +1,25 @@
+"""How much is measured."""
+
+from dataclasses import dataclass
+
+from scripts.contract import Edition
+
+
+@dataclass(frozen=True)
+class Profile:
+    blocks: int
+    editions: tuple[Edition, ...]
+    headline_only: bool
+    """Only the variants that a workload's headline is about."""
+    sample_s: float
+    """Shortest sample, in seconds."""
+    ceiling_blocks: int
+    """At most so many blocks hold the ceiling's cells."""
+
+
+PROFILES = {
+    "smoke": Profile(2, ("article", "fair"), headline_only=False, sample_s=0.02, ceiling_blocks=1),
+    "quick": Profile(5, ("fair",), headline_only=True, sample_s=0.05, ceiling_blocks=2),
+    "standard": Profile(10, ("article", "fair"), headline_only=False, sample_s=0.05, ceiling_blocks=2),
+}
+DEFAULT = "quick"

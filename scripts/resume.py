@@ -1,0 +1,92 @@
+"""Going on with a run: what it planned, whether it may go on here, and what it still lacks."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from scripts.catalogue import Workload
+from scripts.contract import SCHEMA, Cell, Machine, Result, Run
+from scripts.decode import LeftOut, decode_result
+from scripts.errors import Refusal
+from scripts.plan import Plan
+from scripts.profiles import PROFILES
+from scripts.runs import RunFolder
+
+_HOST = ("host", "cpu_model", "cpus_usable")
+
+
+def load_run(named: str, results: Path) -> tuple[RunFolder, Run]:
+    """Read the record of a run, named by its folder or by its id within ``results``.
+
+    Raises:
+        Refusal: there is none, or it is not whole.
+    """
+    candidates = [Path(named), results / named]
+    folder = next((RunFolder(path) for path in candidates if (path / "run.json").is_file()), None)
+    if folder is None:
+        raise Refusal(f"--resume {named}: no run.json in {' or '.join(map(str, candidates))}")
+    try:
+        run = msgspec.json.decode(folder.record.read_bytes(), type=Run)
+    except (OSError, msgspec.DecodeError) as error:
+        raise Refusal(f"{folder.record}: {error}; this run cannot be resumed, start a new one") from error
+    if run.schema != SCHEMA:
+        raise Refusal(f"{folder.record}: schema {run.schema}, where {SCHEMA} is read; start a new run")
+    return folder, run
+
+
+def check_unchanged(
+    run: Run, machine: Machine, workloads_sha256: Mapping[str, str], locks_sha256: Mapping[str, str | None]
+) -> None:
+    """See that what ``run`` measured and what it would measure now are the same thing.
+
+    Args:
+        workloads_sha256: content hashes of this checkout, by workload.
+        locks_sha256: of the stacks' lock files, by stack.
+
+    Raises:
+        Refusal: a field differs; the message names it.
+    """
+    pairs: list[tuple[str, object, object]] = [
+        (name, getattr(run.machine, name), getattr(machine, name)) for name in _HOST
+    ]
+    for cell in run.cells:
+        identity = cell.identity
+        name = cell.workload
+        pairs.append((f"workload_sha256 of {name}", identity.workload_sha256, workloads_sha256.get(name)))
+        pairs.append((f"lock_sha256 of {cell.stack}", identity.lock_sha256, locks_sha256.get(cell.stack)))
+    for field, then, now in pairs:
+        if then != now:
+            raise Refusal(f"{run.id} cannot go on: {field} was {then} and is {now}; start a new run")
+
+
+def restore_plan(run: Run, catalogue: Mapping[str, Workload], machine: Machine) -> Plan:
+    """Make the plan that ``run`` recorded.
+
+    Raises:
+        Refusal: it has a profile that is not known here.
+    """
+    if run.profile not in PROFILES:
+        raise Refusal(f"{run.id} has the profile {run.profile!r}, which is not known here; start a new run")
+    workloads = dict.fromkeys(cell.workload for cell in run.cells)
+    return Plan(
+        cells=run.cells,
+        blocks=run.blocks,
+        profile=run.profile,
+        seed=run.seed,
+        overheads_s={
+            cell.id: catalogue[cell.workload].variants[cell.variant].overhead_s for cell in run.cells
+        },
+        bound_s=sum(catalogue[name].profiles[run.profile].bound_s for name in workloads),
+        cpus_usable=machine.cpus_usable,
+    )
+
+
+def find_result(folder: RunFolder, cell: Cell) -> Result | None:
+    """Return the result that ``folder`` already has of this launch, if it is whole."""
+    try:
+        result = decode_result(folder.result(cell.id, None if cell.purpose == "proof" else cell.block))
+    except LeftOut:
+        return None
+    return result if replace(result.cell, cache=cell.cache) == cell else None
