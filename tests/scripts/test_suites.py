@@ -1,0 +1,57 @@
+"""Each test runs where it belongs."""
+
+from pathlib import Path
+
+import pytest
+
+from scripts import environments, suites, uv
+from scripts.errors import ExitStatus, Refusal
+from scripts.runs import ROOT
+from scripts.suites import STACK_TESTS, Suite, select
+
+GROUND = Suite(environments.HOST, (Path("tests", "workloads"),), without=STACK_TESTS)
+HOST = Suite(None, (Path("tests", "scripts"),))
+
+
+def test_without_paths_a_suite_runs_all_its_own() -> None:
+    assert select(HOST, ["-k", "word"]) == ["-k", "word", "tests/scripts"]
+    assert select(GROUND, []) == [f"--ignore={STACK_TESTS}", "tests/workloads"]
+
+
+def test_paths_choose_the_suites_that_hold_them() -> None:
+    path = "tests/scripts/test_suites.py::test_paths_choose_the_suites_that_hold_them"
+    assert select(HOST, ["-x", path]) == ["-x", path]
+    assert select(GROUND, ["-x", path]) is None
+    assert select(GROUND, [str(STACK_TESTS)]) is None
+
+
+@pytest.fixture
+def no_old_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(uv: list[str], wanted: str) -> Path | None:
+        return Path("/python") if wanted in ("3.11", "3.13", "3.12") else None
+
+    monkeypatch.setattr(uv, "find_python", find)
+
+
+@pytest.mark.usefixtures("no_old_pythons")
+def test_missing_python_is_said_loudly_and_the_newest_is_taken(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    assert suites.list_pythons() == ["3.11", "3.13"]
+    assert "NOT tested under Python 3.6, 3.7" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_old_pythons")
+def test_missing_python_stops_an_automatic_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(Refusal) as caught:
+        suites.list_pythons()
+    assert caught.value.status == ExitStatus.HOST_CANNOT
+
+
+def test_every_framework_with_tests_has_a_stack_that_runs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "list_pythons", list)
+    covered = {path for suite in suites.list_suites() for path in suite.paths}
+    folders = {path.parent.relative_to(ROOT) for path in (ROOT / STACK_TESTS).rglob("test_*.py")}
+    assert folders <= covered
