@@ -14,8 +14,8 @@ from typing import IO, Literal, Optional
 
 from scripts.errors import ExitStatus, Refusal
 
-MINIMUM = (0, 5, 0)
-"""Oldest uv that is used when found; an older one is left alone and a private one brought in."""
+MINIMUM = (0, 11, 0)
+"""Oldest uv that makes an environment of Python 3.6. A private one is brought in beside an older."""
 
 # What a user may set because it cannot change what is installed: hashes decide that. All other
 # variables of uv and pip are dropped (indexes, links, constraints, versions held back).
