@@ -80,26 +80,31 @@ def explain(content: bytes, error: Exception) -> str:
     """Say in words why ``content`` could not be decoded."""
     if not content.strip():
         return "empty"
+    if isinstance(error, msgspec.ValidationError):
+        return _explain_version(content) or _explain_value(str(error))
+    return _explain_malformed(content, error)
+
+
+def _explain_version(content: bytes) -> str | None:
+    try:
+        return check_version(_HEAD_DECODER.decode(content).schema)
+    except msgspec.ValidationError:
+        return "not a result: no object with a whole schema version"
+    except (msgspec.DecodeError, RecursionError) as error:
+        return _explain_malformed(content, error)
+
+
+def _explain_malformed(content: bytes, error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "not a result: nested too deeply"
-    if isinstance(error, msgspec.ValidationError):
-        return explain_version(content) or _explain_value(str(error))
     text = str(error)
     found = re.search(r"\(byte (\d+)\)", text)
-    if found and content[int(found.group(1)) :].startswith((b"NaN", b"Infinity")):
-        return f"holds NaN or Infinity at byte {found.group(1)}, which are no figures"
-    if "truncated" in text:
+    place = int(found.group(1)) if found else 0
+    if content[place:].startswith((b"NaN", b"Infinity")):
+        return f"holds NaN or Infinity at byte {place}, which are no figures"
+    if "truncated" in text or place >= len(content):
         return f"truncated: its JSON breaks off within {len(content)} bytes"
-    return f"not JSON: {text[0].lower()}{text[1:]}"
-
-
-def explain_version(content: bytes) -> str | None:
-    """Say what is wrong with the schema version of a JSON document, if anything is."""
-    try:
-        version = _HEAD_DECODER.decode(content).schema
-    except msgspec.DecodeError:
-        return "not a result: no object with a whole schema version"
-    return check_version(version)
+    return f"not JSON: {text.removeprefix('JSON is malformed: ').lower()}"
 
 
 def check_version(version: int | None) -> str | None:

@@ -42,9 +42,10 @@ def describe_number(value: float) -> str:
         return f"{value:.3g}"
     if abs(value) >= 999.5:
         return f"{value:,.0f}"
-    if abs(value) < 1:
-        return f"{value:.3g}"
-    return f"{value:.{2 - math.floor(math.log10(abs(value)) + 1e-9)}f}"
+    rounded = float(f"{value:.3g}")
+    if abs(rounded) < 1:
+        return f"{rounded:.3g}"
+    return f"{rounded:.{2 - math.floor(math.log10(abs(rounded)))}f}"
 
 
 def describe_ratio(ratio: float | None, interval: Interval | None) -> str:

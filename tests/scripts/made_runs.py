@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from scripts.collect import collect
+from scripts.comparison import Comparison, Group, Row
+
 FIXTURES = Path(__file__).parent / "fixtures"
 NOISE = (1.0, 1.004, 0.997, 1.001, 0.995, 1.003, 0.999, 1.002, 0.996, 1.005)
 """What a block does to all launches in it."""
@@ -90,3 +93,68 @@ def make_run(
             change(result)
             write(folder, result)
     return folder
+
+
+class Compare:
+    """Makes a run of a baseline and ``torch-compile``, and collects it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(
+        self, change: Change = lambda result: None, speed: float = 0.57, blocks: Iterable[int] = range(6)
+    ) -> Comparison:
+        return collect([make_run(self.folder, {"torch-compile": speed}, blocks, change)])
+
+
+def of_variant(variant: str, change: Change, purpose: str | None = None) -> Change:
+    """Change results of one variant, or only its launches of one purpose."""
+
+    def apply(result: dict[str, Any]) -> None:
+        cell = result["cell"]
+        if cell["variant"] == variant and purpose in (None, cell["purpose"]):
+            change(result)
+
+    return apply
+
+
+def put(path: str, value: object) -> Change:
+    """Set a field by its path, where a result has what holds it."""
+
+    def change(result: dict[str, Any]) -> None:
+        *parents, last = path.split(".")
+        place: Any = result
+        for name in parents:
+            place = place.get(name)
+            if place is None:
+                return
+        place[last] = value
+
+    return change
+
+
+def both(*changes: Change) -> Change:
+    """Make several changes."""
+
+    def change(result: dict[str, Any]) -> None:
+        for one in changes:
+            one(result)
+
+    return change
+
+
+def find_row(comparison: Comparison, variant: str, measure: str = "step") -> Row:
+    """Find the only row of a variant, its A/A twin apart."""
+    (found,) = [
+        row
+        for group in comparison.groups
+        if group.measure == measure
+        for row in group.rows
+        if row.variant == variant and not row.a_a
+    ]
+    return found
+
+
+def find_a_a(group: Group) -> Row:
+    """Find the A/A row."""
+    return next(row for row in group.rows if row.a_a)
