@@ -7,6 +7,7 @@
 Options after ``--`` go to the program that a session runs: ``nox -s bench-cpu -- --help``.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -72,8 +73,10 @@ def run_program(session: nox.Session, module: str, *defaults: str) -> None:
     try:
         run(session, HOST, module, *defaults)
     except nox.command.CommandFailed as failure:
-        status = failure.return_code
-        sys.exit(1 if status is None else status if status >= 0 else 128 - status)
+        # "Returned code 3": older nox has it in words only.
+        found = re.search(r"-?\d+$", failure.reason or "")
+        status = int(found.group()) if found else 1
+        sys.exit(status if status >= 0 else 128 - status)
 
 
 def run(session: nox.Session, recipe: Recipe, module: str, *defaults: str) -> None:
