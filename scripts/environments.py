@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,14 +40,12 @@ TESTS = Recipe("tests", "3.11", (ROOT / "tests" / "requirements.lock",))
 """With everything that the project's own checks need."""
 
 _held: dict[str, int] = {}
-_bringing = threading.Lock()
 
 
 def prepare(name: str, python: str, locks: Sequence[Path]) -> Path:
     """Return the Python of the environment ``name``, built from ``locks`` if it is absent or stale.
 
-    Until this process ends no other one rebuilds the environment; one that wants to waits. Threads
-    may prepare different environments at once.
+    Until this process ends no other one rebuilds the environment; one that wants to waits.
 
     Args:
         name: folder within ``.venvs``.
@@ -87,16 +84,15 @@ def find_uv() -> list[str]:
         EnvironmentRefusal: there is none and it cannot be fetched.
     """
     private = VENVS / "uv"
-    with _bringing:
-        found = uv.find(private)
-        if found:
-            return found
-        _flock("uv", fcntl.LOCK_EX)
-        try:
-            with (VENVS / "uv.log").open("w") as log:
-                return uv.find(private) or uv.bring(private, UV_LOCK, log)
-        finally:
-            _flock("uv", fcntl.LOCK_UN)
+    found = uv.find(private)
+    if found:
+        return found
+    _flock("uv", fcntl.LOCK_EX)
+    try:
+        with (VENVS / "uv.log").open("w") as log:
+            return uv.find(private) or uv.bring(private, UV_LOCK, log)
+    finally:
+        _flock("uv", fcntl.LOCK_UN)
 
 
 def _build(name: str, python: str, locks: Sequence[Path], held: int) -> None:

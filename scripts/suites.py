@@ -107,7 +107,7 @@ def main(arguments: Sequence[str]) -> int:
             print(refusal.message, file=sys.stderr)
             failed.append(name)
             continue
-        command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+        command = [python, "-m", "pytest", "-q", *options]
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             failed.append(name)
     print(f"\n{suites} suites, failed: {', '.join(failed) or 'none'}")

@@ -151,7 +151,7 @@ def _reason(output: str) -> str:
     """Return the innermost cause that uv names."""
     if "network was disabled" in output:
         return "the network is disabled by UV_OFFLINE"
-    causes = re.findall(r"^(?:error| +cause): (.+)$", output, re.MULTILINE)
+    causes = re.findall(r"^ *(?:error|cause|Caused by): (.+)$", output, re.MULTILINE)
     return causes[-1].strip().rstrip(".") if causes else "uv failed without a reason"
 
 
