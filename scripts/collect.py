@@ -3,8 +3,8 @@
 Without a folder, all runs in results/runs are merged. The files go into the run's own folder where
 there is one run, otherwise into results/runs/merged; --results names another place.
 
-Exit status: 0 all measured; 1 measured, with failures, missing launches or files left out, each named;
-2 bad options, or no such folder; 4 nothing measured.
+Exit status: 0 all measured; 1 measured, but launches failed, were skipped or are missing, or files are
+left out, each named; 2 bad options, or no such folder; 4 nothing measured.
 """
 
 import argparse
@@ -238,6 +238,11 @@ def main(arguments: list[str]) -> int:
     except Refusal as refusal:
         print(f"collect: {refusal.message}", file=sys.stderr)
         return refusal.status
+    for run in comparison.runs:
+        if run.missing:
+            print(
+                f"collect: run {run.id} is not complete; --resume {run.id} measures the rest", file=sys.stderr
+            )
     if not comparison.has_measured():
         print("collect: nothing was measured", file=sys.stderr)
         return ExitStatus.NOTHING_MEASURED

@@ -39,7 +39,7 @@ class Launch(msgspec.Struct, frozen=True):
 
 
 class RunSummary(msgspec.Struct, frozen=True):
-    """What became of one run. Counts are launches that measure, proofs apart."""
+    """What became of one run, in launches that measure; proofs that failed are among the failed."""
 
     id: str
     host: str | None
@@ -162,5 +162,5 @@ class Comparison(msgspec.Struct, frozen=True):
 
     def is_whole(self) -> bool:
         """Whether all that was planned was measured and every file could be read."""
-        failed = any(run.failed or run.missing for run in self.runs)
-        return not failed and not self.left_out
+        lacking = any(run.failed or run.skipped or run.missing for run in self.runs)
+        return not lacking and not self.left_out

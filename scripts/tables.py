@@ -184,14 +184,11 @@ def tell_end(comparison: Comparison) -> list[str]:
         for mean in comparison.means
     ]
     for run in comparison.runs:
-        counts = [f"{run.measured} launches measured"]
-        counts += [
-            f"{count} {word}" for count, word in ((run.failed, "failed"), (run.skipped, "skipped")) if count
-        ]
-        if run.missing:
-            counts.append(
-                f"{run.missing} of {run.planned} planned are missing (--resume {run.id} measures them)"
-            )
+        measured = f"{run.measured} launches measured"
+        if run.planned is not None:
+            measured = f"{run.measured} of {run.planned} launches measured"
+        losses = (run.failed, "failed"), (run.skipped, "skipped"), (run.missing, "missing")
+        counts = [measured, *(f"{count} {word}" for count, word in losses if count)]
         lines.append(f"run {run.id}: {', '.join(counts)}")
     lines += [f"left out: {left.file}: {left.reason}" for left in comparison.left_out[:MOST_NAMED]]
     if len(comparison.left_out) > MOST_NAMED:

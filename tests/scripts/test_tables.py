@@ -193,7 +193,7 @@ def test_ratios_have_the_digits_that_their_interval_bears(
 
 def test_numbers_and_work_are_read_without_exponents() -> None:
     assert [describe_number(value) for value in (0, 0.00182, 9.996, 184.4, 60000, 1e12)] == [
-        "0", "0.00182", "10.00", "184", "60,000", "1e+12",
+        "0", "0.00182", "10.0", "184", "60,000", "1e+12",
     ]  # fmt: skip
     assert describe_work({"steps": 1.0, "images": 60032.0, "flop": 4.46e12, "bytes": 1.9e8}) == (
         "1 step, 60,032 images, 4.46 TFLOP, 190 MB"
