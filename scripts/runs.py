@@ -38,20 +38,23 @@ def write_whole(path: Path, content: bytes) -> None:
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(file.fileno(), 0o644)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
         if temporary is not None:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                temporary.unlink()
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise Refusal(
                 f"{path}: no space left on the disk of {path.parent}; free some, then go on with --resume",
                 ExitStatus.HOST_CANNOT,
             ) from error
-        raise Refusal(f"{path}: cannot be written ({error.strerror}); choose another --results folder") from error
+        raise Refusal(
+            f"{path}: cannot be written ({error.strerror}); choose another --results folder"
+        ) from error

@@ -74,7 +74,9 @@ def test_epochs_are_told_one_by_one_and_the_first_stands_apart(monkeypatch):
     """D6"""
     limits = dict(make_cell()["protocol"], max_samples=3)
     framework = FakeFramework(make_cell())
-    record, values = measurement.time_unit("train_epoch", framework.launch, framework, limits, framework.clock)
+    record, values = measurement.time_unit(
+        "train_epoch", framework.launch, framework, limits, framework.clock
+    )
     assert record["first_call_s"] == pytest.approx(0.01, rel=1e-3)
     assert len(record["samples_s"]) == 2
     assert (record["repeats"], record["warmup"]["ended_by"], len(values)) == (1, "none", 3)
