@@ -16,7 +16,7 @@ from scripts.plan import Plan
 from scripts.runners import HOST
 from scripts.stacks import Stack
 
-TOOLS = ("filelock", "msgspec", "numpy", "rich", "scipy")
+TOOLS = ("filelock", "msgspec", "rich")
 
 
 def name_run(options: Options, machine: Machine) -> Path:
