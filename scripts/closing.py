@@ -25,8 +25,8 @@ def describe_plan(plan: Plan, catalogue: Mapping[str, Workload], say: Say) -> No
     """Say what will be measured and how long that takes."""
     launches = sum(map(len, plan.order()))
     proofs = sum(cell.role in ("baseline", "variant") for cell in plan.cells)
-    blocks = f"{plan.blocks} block{'s' * (plan.blocks > 1)}"
-    say(f"profile {plan.profile}, seed {plan.seed}: {proofs} proofs, then {launches} launches in {blocks}")
+    counts = f"{_count(proofs, 'proof')}, then {_count(launches, 'launch')} in {_count(plan.blocks, 'block')}"
+    say(f"profile {plan.profile}, seed {plan.seed}: {counts}")
     for name in dict.fromkeys(cell.workload for cell in plan.cells):
         cells = [cell for cell in plan.cells if cell.workload == name]
         protocol, threads = cells[0].protocol, cells[0].threads.intra_op
@@ -74,6 +74,11 @@ def describe_end(account: Account, say: Say) -> None:
     words = (f"{name.removesuffix('_s').replace('_', ' ')} {share:.0%}" for name, share in shares.items())
     say(f"launches: {describe_s(total_s)}, of which {', '.join(words)}")
     say(f"blocks: {describe_s(account.blocks_s)}, of which no launch ran in {account.idle_share():.1%}")
+
+
+def _count(number: int, word: str) -> str:
+    ending = "es" if word.endswith("ch") else "s"
+    return f"{number} {word}{ending * (number != 1)}"
 
 
 def judge(results: list[Result]) -> ExitStatus:

@@ -62,12 +62,12 @@ def make_plan(options: Options, catalogue: Mapping[str, Workload], around: Surro
     for name in contests:
         maker = CellMaker(name, catalogue[name], profile_name, options, around)
         found[name] = _make_contest(maker, options, profile, notes)
-    if contests and not any(found.values()) and len(contests) == len(named):
+    if contests and not any(found.values()) and not _asks_for_ceiling(options, catalogue):
         raise Refusal("; ".join(["nothing to measure", *notes]))
-    stacks = {cell.stack for cells in found.values() for cell in cells}
+    entered = {(cell.stack, cell.framework) for cells in found.values() for cell in cells}
     for name in (name for name, workload in catalogue.items() if workload.ceiling):
         maker = CellMaker(name, catalogue[name], profile_name, options, around)
-        found[name] = _make_ceiling(maker, options, stacks)
+        found[name] = _make_ceiling(maker, options, entered)
 
     overheads_s = {
         cell.id: catalogue[name].variants[cell.variant].overhead_s
@@ -88,6 +88,14 @@ def make_plan(options: Options, catalogue: Mapping[str, Workload], around: Surro
         raise Refusal("nothing to measure: no stack has a framework of what is asked for")
     return Plan(
         planned, blocks, profile_name, around.seed, overheads_s, bound_s, around.cpus_usable, tuple(notes)
+    )
+
+
+def _asks_for_ceiling(options: Options, catalogue: Mapping[str, Workload]) -> bool:
+    return any(
+        name in options.workloads or not workload.variants.keys().isdisjoint(options.variants)
+        for name, workload in catalogue.items()
+        if workload.ceiling
     )
 
 
@@ -146,23 +154,22 @@ def _make_groups(
     return cells
 
 
-def _make_ceiling(maker: CellMaker, options: Options, stacks: set[str]) -> list[Cell]:
+def _make_ceiling(maker: CellMaker, options: Options, entered: set[tuple[str, str]]) -> list[Cell]:
+    """Make the ceilings of the stacks and frameworks that the contests enter; of all that are asked for
+    where there is no contest."""
     variants = maker.workload.variants
     named = [name for name in variants if name in options.variants] or list(variants)
     return [
         maker.make(name, "fair", precision, place, "ceiling")
         for precision in maker.precisions
         for name in named
-        for place in _find_places(variants[name].framework, options, maker.around, stacks)
+        for place in _find_ceiling_places(variants[name].framework, options, maker.around, entered)
     ]
 
 
-def _find_places(
-    framework: str, options: Options, around: Surroundings, stacks: set[str] | None = None
-) -> list[Place]:
-    """Return the places that have ``framework``: those of ``stacks``, or else of what is asked for, the
-    current ones first."""
-    wanted = stacks or set(options.stacks)
+def _find_places(framework: str, options: Options, around: Surroundings) -> list[Place]:
+    """Return the places that are asked for and have ``framework``, the current ones first."""
+    wanted = options.stacks
     return sorted(
         (
             place
@@ -171,6 +178,14 @@ def _find_places(
         ),
         key=lambda place: not place.current,
     )
+
+
+def _find_ceiling_places(
+    framework: str, options: Options, around: Surroundings, entered: set[tuple[str, str]]
+) -> list[Place]:
+    if not entered:
+        return _find_places(framework, options, around)
+    return [place for place in around.places if (place.name, framework) in entered]
 
 
 def _find_baseline_places(maker: CellMaker, baseline: str, options: Options) -> list[Place]:

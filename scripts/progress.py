@@ -76,10 +76,11 @@ class Progress:
     def start(self, cell: Cell) -> None:
         """Say what runs now."""
         if self._live:
+            from rich.text import Text
+
             left = describe_s(self._forecast.left_s())
-            self._live.update(
-                f"{self._done + 1}/{self._total} {describe_launch(cell)} ... {left} left", refresh=True
-            )
+            line = f"{self._done + 1}/{self._total} {describe_launch(cell)} ... {left} left"
+            self._live.update(Text(line), refresh=True)
 
     def finish(self, result: Result, seconds: float) -> None:
         """Say how a launch ended."""
@@ -126,7 +127,7 @@ def describe_s(seconds: float) -> str:
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+    return f"{seconds * 1e9:.3g} ns" if seconds else "0 s"
 
 
 def _key(cell: Cell) -> tuple[str, str]:

@@ -1,0 +1,22 @@
+"""Starts a bench session whose only stack is this interpreter and whose ground floor is the stand-in.
+
+``python -m tests.scripts.drive_bench SCENARIO [options]``
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from scripts import bench
+from scripts.contract import Cell
+from scripts.runners import HOST, Entrances
+from tests.scripts import fake_ground
+
+
+def enter(cells: Sequence[Cell]) -> Entrances:
+    return Entrances({HOST: Path(sys.executable)})
+
+
+if __name__ == "__main__":
+    setattr(bench, "enter_host", enter)  # noqa: B010 (a name that the module imports)
+    sys.exit(bench.main(["--runner", "host", *sys.argv[2:]], (fake_ground.__file__, sys.argv[1])))

@@ -1,0 +1,212 @@
+import itertools
+from typing import Any
+
+import pytest
+from msgspec.structs import replace as changed
+
+from scripts.catalogue import ProfileEntry, Workload
+from scripts.contract import Threads
+from scripts.errors import Refusal
+from scripts.order import make_proofs
+from tests.scripts.plans import TOY, names, plan
+
+
+def test_quick_takes_the_headline_in_the_fair_edition_and_the_baseline_twice() -> None:
+    made = plan(profile="quick", workloads=("toy",))
+    assert names([cell for cell in made.cells if cell.workload == "toy"]) == [
+        "fair torch-eager",
+        "fair torch-eager again",
+        "fair tensorflow-graph",
+    ]
+    assert made.blocks == 5
+
+
+def test_smoke_takes_every_variant_of_both_editions_with_its_own_parameters() -> None:
+    made = plan(profile="smoke")
+    assert names([cell for cell in made.cells if cell.workload == "toy"]) == [
+        "article torch-eager",
+        "article torch-eager again",
+        "article torch-compile",
+        "article tensorflow-graph",
+        "article tensorflow-fit",
+        "fair torch-eager",
+        "fair torch-eager again",
+        "fair torch-compile",
+        "fair tensorflow-graph",
+    ]
+    assert {cell.parameters["size"] for cell in made.cells if cell.workload == "toy"} == {2}
+
+
+def test_ceilings_join_every_plan_on_their_own_in_the_stacks_that_are_planned() -> None:
+    made = plan(workloads=("toy",), variants=("torch-compile",))
+    ceilings = [cell for cell in made.cells if cell.role == "ceiling"]
+    assert [(cell.variant, cell.stack, cell.baseline) for cell in ceilings] == [
+        ("torch-roof", "torch-2", None)
+    ]
+    assert [sum(cell.role == "ceiling" for cell in block) for block in made.order()] == [1, 1, 0, 0, 0]
+    smoke = plan(profile="smoke", workloads=("toy",))
+    assert [sum(cell.role == "ceiling" for cell in block) for block in smoke.order()] == [2, 0]
+
+
+def test_ceilings_may_be_measured_alone() -> None:
+    assert {cell.role for cell in plan(workloads=("roof",)).cells} == {"ceiling"}
+
+
+def test_a_cell_says_everything_that_it_is() -> None:
+    cell = plan(variants=("torch-compile",), device="cuda:0", precisions=("bf16",), runner="host").cells[2]
+    assert cell.id == "toy_fair_torch-compile_torch-2_host_cuda-0_bf16"
+    assert (cell.framework, cell.module, cell.baseline) == ("torch", "torch_compiled", "torch-eager")
+    assert (cell.role, cell.device, cell.tolerances.losses) == ("variant", "cuda:0", 1e-2)
+    assert (cell.identity.lock_sha256, cell.identity.workload_sha256) == ("1" * 64, "a" * 64)
+    assert (cell.cache_state, cell.measures) == ("fresh", ["step"])
+
+
+def test_cells_are_named_apart_and_the_twin_by_its_ending() -> None:
+    made = plan(profile="smoke", precisions=("fp32", "bf16"))
+    ids = [cell.id for cell in made.cells]
+    assert len(set(ids)) == len(ids)
+    assert sorted(name for name in ids if name.endswith("_aa")) == [
+        f"toy_{edition}_torch-eager_torch-2_venv_cpu_{precision}_aa"
+        for edition in ("article", "fair")
+        for precision in ("bf16", "fp32")
+    ]
+
+
+def test_threads_are_those_of_the_usable_cpus_equal_in_every_cell() -> None:
+    """T11"""
+    assert {cell.threads for cell in plan(cpus=3).cells} == {Threads(3, 3)}
+    assert {cell.threads for cell in plan(cpus=3, threads=2).cells} == {Threads(2, 2)}
+
+
+def test_named_variants_are_taken_whether_headline_or_not_and_the_baseline_is_added() -> None:
+    made = plan(variants=("tensorflow-graph",))
+    assert names([cell for cell in made.cells if cell.role != "ceiling"]) == [
+        "fair torch-eager",
+        "fair torch-eager again",
+        "fair tensorflow-graph",
+    ]
+    assert made.notes == ("toy: torch-eager is added: the others are compared with it",)
+
+
+def test_another_baseline_takes_the_place_of_the_workloads_own() -> None:
+    made = plan(variants=("torch-compile", "tensorflow-graph"), baseline="tensorflow-graph")
+    assert [(cell.variant, cell.role) for cell in made.cells if cell.role != "ceiling"] == [
+        ("tensorflow-graph", "baseline"),
+        ("tensorflow-graph", "a_a"),
+        ("torch-compile", "variant"),
+    ]
+    assert {cell.baseline for cell in made.cells if cell.role != "ceiling"} == {"tensorflow-graph"}
+
+
+def test_an_older_stack_is_measured_beside_the_current_one_which_keeps_the_baseline() -> None:
+    made = plan(stacks=("torch-1", "torch-2"), variants=("torch-eager",))
+    assert [(cell.stack, cell.role) for cell in made.cells if cell.role != "ceiling"] == [
+        ("torch-2", "baseline"),
+        ("torch-2", "a_a"),
+        ("torch-1", "variant"),
+    ]
+
+
+def test_a_stack_that_lacks_the_baselines_framework_is_compared_with_the_current_one() -> None:
+    made = plan(stacks=("tensorflow-2",), variants=("tensorflow-graph",))
+    assert {(cell.variant, cell.stack) for cell in made.cells if cell.workload == "toy"} == {
+        ("torch-eager", "torch-2"),
+        ("tensorflow-graph", "tensorflow-2"),
+    }
+
+
+def test_variants_without_a_stack_are_left_out_and_said() -> None:
+    made = plan(stacks=("torch-2",))
+    assert {cell.stack for cell in made.cells} == {"torch-2"}
+    assert made.notes == ("toy: tensorflow-graph is left out: no stack that is asked for has tensorflow",)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"workloads": ("toi",)}, "no workload 'toi'; did you mean toy"),
+        ({"variants": ("torch-eagr",)}, "no variant 'torch-eagr'; did you mean torch-eager"),
+        ({"stacks": ("torch-3",)}, "no stack 'torch-3'; did you mean torch-"),
+        ({"baseline": "torch-compiled"}, "no baseline 'torch-compiled'; did you mean torch-compile"),
+        ({"stacks": ("torch-2",), "variants": ("tensorflow-graph",)}, "nothing to measure"),
+        ({"baseline": "tensorflow-fit"}, "not in the fair edition"),
+        ({"precisions": ("tf32",)}, "no tolerance for tf32"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(said: dict[str, Any], words: str) -> None:
+    with pytest.raises(Refusal, match=words):
+        plan(**said)
+
+
+def with_bound(bound_s: float) -> dict[str, Workload]:
+    return {"toy": changed(TOY, profiles={"quick": ProfileEntry(bound_s=bound_s)})}
+
+
+def test_the_profiles_bound_is_divided_among_the_launches_and_kept() -> None:
+    made = plan(catalogue=with_bound(100), workloads=("toy",))
+    assert made.estimate_s() == pytest.approx(100, rel=0.001)
+    assert len({cell.protocol for cell in made.cells}) == 1
+
+
+def test_more_blocks_leave_less_for_each_launch() -> None:
+    few, many = (plan(catalogue=with_bound(100), blocks=blocks).cells[0].protocol for blocks in (5, 10))
+    assert many.budget_s < few.budget_s
+    assert many.warmup_s < few.warmup_s
+
+
+def test_a_bound_that_cannot_hold_leaves_every_launch_the_least_and_is_exceeded_in_the_open() -> None:
+    made = plan(catalogue=with_bound(1))
+    assert made.cells[0].protocol.budget_s > 0.3
+    assert made.estimate_s() > made.bound_s
+
+
+def test_a_generous_bound_is_not_used_up() -> None:
+    made = plan(catalogue=with_bound(10000))
+    assert made.estimate_s() < made.bound_s / 10
+
+
+def test_a_budget_for_each_launch_overrides_the_bound() -> None:
+    assert {cell.protocol.budget_s for cell in plan(budget_s=0.25).cells} == {0.25}
+
+
+def test_each_cell_of_a_contest_is_proved_once_the_twin_and_the_ceilings_not() -> None:
+    made = plan(profile="smoke", workloads=("toy",), cpus=4)
+    proofs = make_proofs(made.cells, cpus_usable=4)
+    assert len(proofs) == 7
+    assert {cell.role for cell in proofs} == {"baseline", "variant"}
+    assert {(cell.purpose, cell.cache_state, cell.block, cell.threads) for cell in proofs} == {
+        ("proof", "warm", 0, Threads(1, 1))
+    }
+    assert make_proofs(made.cells, cpus_usable=16)[0].threads == Threads(4, 4)
+
+
+def test_every_block_holds_every_cell_once_in_a_place_of_its_own() -> None:
+    made = plan(profile="standard", workloads=("toy",))
+    ids = {cell.id for cell in made.cells if cell.role != "ceiling"}
+    for number, block in enumerate(made.order()):
+        contest = [cell.id for cell in block if cell.role != "ceiling"]
+        assert len(contest) == len(ids)
+        assert set(contest) == ids
+        assert [cell.position for cell in block] == list(range(len(block)))
+        assert {cell.block for cell in block} == {number}
+
+
+def test_the_cells_of_a_group_stay_together_and_groups_and_cells_change_places() -> None:
+    blocks = plan(profile="standard", workloads=("toy",)).order()
+    for block in blocks:
+        groups = [(cell.workload, cell.edition) for cell in block]
+        changes = sum(before != after for before, after in itertools.pairwise(groups))
+        assert changes == len(set(groups)) - 1
+    assert len({block[0].edition for block in blocks}) == 2
+    assert len({tuple(cell.id for cell in block if cell.edition == "article") for block in blocks}) > 5
+
+
+def test_the_seed_draws_the_order() -> None:
+    orders = [[cell.id for block in plan(seed=seed).order() for cell in block] for seed in (1, 1, 2)]
+    assert orders[0] == orders[1]
+    assert orders[0] != orders[2]
+
+
+def test_a_block_is_ordered_alike_however_many_follow() -> None:
+    few, many = (plan(blocks=blocks).order() for blocks in (2, 4))
+    assert [cell.id for cell in few[1]] == [cell.id for cell in many[1]]
