@@ -121,7 +121,7 @@ def _run(session: Session, stacks: Mapping[str, Stack], console: Console, progra
         write_whole(folder.record, msgspec.json.encode(run))
     try:
         entrances = _enter(session, stacks)
-    except Refusal:
+    except (Refusal, KeyboardInterrupt):
         if session.is_new:
             shutil.rmtree(folder.path, ignore_errors=True)
         raise

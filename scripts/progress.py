@@ -95,7 +95,7 @@ class Progress:
     def say(self, line: str) -> None:
         """Print a line above what runs now."""
         if self._live:
-            self._live.update("")
+            self._live.update("", refresh=True)
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

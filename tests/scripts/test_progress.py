@@ -79,6 +79,17 @@ def test_a_terminal_shows_what_runs_now_and_keeps_a_line_for_each_launch() -> No
     assert "2/2 block 1 toy fair torch-compile: " in text
 
 
+def test_what_has_ended_is_not_shown_as_running_below_what_is_said_next() -> None:
+    file = io.StringIO()
+    with Progress(Console(file=file, width=100, force_terminal=True), forecast([EAGER]), 1) as progress:
+        progress.start(EAGER)
+        progress.finish(result_of(EAGER), 2.0)
+        said = file.getvalue()
+        progress.say("the table so far")
+    assert "left" in said
+    assert "left" not in file.getvalue().removeprefix(said)
+
+
 def test_nothing_is_drawn_while_a_launch_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that draws would take time from what is measured."""
     import threading
