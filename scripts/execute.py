@@ -56,6 +56,8 @@ class Account:
 def make_schedule(plan: Plan) -> Schedule:
     """Lay out a plan's launches."""
     proofs = make_proofs(plan.cells, plan.cpus_usable)
+    # So that no long one runs alone at the end.
+    proofs.sort(key=lambda cell: -plan.overheads_s[cell.id])
     return Schedule(proofs, plan.order(), plan.overheads_s, count_at_once(plan.cpus_usable))
 
 
