@@ -8,7 +8,9 @@ from scripts.contract import Cell, Protocol
 from scripts.order import count_at_once
 from scripts.profiles import Profile
 
-LEAST_S = 0.5
+USED = 0.97
+"""Of a bound; the rest is for planning and for the tables."""
+LEAST_S = 0.3
 MOST_S = 12.0
 """Of warm-up and sampling in one launch, where the profile's bound decides."""
 SAMPLING_SHARE = 2 / 3

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scripts.budget import allot, divide_bound, estimate_blocks, estimate_proofs
+from scripts.budget import USED, allot, divide_bound, estimate_blocks, estimate_proofs
 from scripts.catalogue import Workload, find_names
 from scripts.cells import CellMaker, Place, Surroundings
 from scripts.contract import Cell, Edition
@@ -24,7 +24,7 @@ class Plan:
     overheads_s: Mapping[str, float]
     """By cell id: seconds of a launch outside warm-up and sampling."""
     bound_s: float
-    """What the profile allows the planned workloads together."""
+    """What the profile allows the planned workloads together, ceilings included."""
     cpus_usable: int
     notes: Sequence[str] = ()
     """What the user did not ask for in so many words."""
@@ -74,21 +74,39 @@ def make_plan(options: Options, catalogue: Mapping[str, Workload], around: Surro
         for name, cells in found.items()
         for cell in cells
     }
-    planned: list[Cell] = []
-    bound_s = 0.0
-    for name, cells in found.items():
-        if cells and options.budget_s is not None:
-            cells = [allot(cell, options.budget_s, profile) for cell in cells]
-        elif cells:
-            own_s = catalogue[name].profiles[profile_name].bound_s
-            cells = divide_bound(cells, own_s, overheads_s, blocks, profile, around.cpus_usable)
-        planned += cells
-        bound_s += catalogue[name].profiles[profile_name].bound_s if cells else 0.0
-    if not planned:
+    found = {name: cells for name, cells in found.items() if cells}
+    if not found:
         raise Refusal("nothing to measure: no stack has a framework of what is asked for")
+    # Ceilings first: their time is taken from the contests' bounds, so that the whole keeps within them.
+    ceiling_s, contests = 0.0, [name for name in found if not catalogue[name].ceiling]
+    for name in sorted(found, key=contests.count):
+        bound_s = catalogue[name].profiles[profile_name].bound_s
+        if options.budget_s is not None:
+            found[name] = [allot(cell, options.budget_s, profile) for cell in found[name]]
+        else:
+            own_s = bound_s * USED - (ceiling_s / len(contests) if name in contests else 0)
+            found[name] = divide_bound(found[name], own_s, overheads_s, blocks, profile, around.cpus_usable)
+        if name not in contests:
+            ceiling_s += estimate_blocks(found[name], overheads_s, blocks, profile)
+    planned = [cell for cells in found.values() for cell in cells]
     return Plan(
-        planned, blocks, profile_name, around.seed, overheads_s, bound_s, around.cpus_usable, tuple(notes)
+        cells=planned,
+        blocks=blocks,
+        profile=profile_name,
+        seed=around.seed,
+        overheads_s=overheads_s,
+        bound_s=sum_bounds(planned, catalogue, profile_name),
+        cpus_usable=around.cpus_usable,
+        notes=tuple(notes),
     )
+
+
+def sum_bounds(cells: Sequence[Cell], catalogue: Mapping[str, Workload], profile: str) -> float:
+    """Seconds that a profile allows the contests among ``cells``, ceilings included; the ceilings' own
+    where there is no contest."""
+    names = dict.fromkeys(cell.workload for cell in cells)
+    contests = [name for name in names if not catalogue[name].ceiling]
+    return sum(catalogue[name].profiles[profile].bound_s for name in contests or names)
 
 
 def _asks_for_ceiling(options: Options, catalogue: Mapping[str, Workload]) -> bool:

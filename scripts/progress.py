@@ -121,7 +121,7 @@ def outcome(result: Result) -> str:
 def describe_s(seconds: float) -> str:
     """Write a duration for a reader."""
     if seconds >= 119.5:
-        return f"{seconds / 60:.0f} min"
+        return f"{seconds / 60:.0f} min" if seconds >= 595 else f"{seconds / 60:.1f} min"
     if seconds >= 10:
         return f"{seconds:.0f} s"
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):

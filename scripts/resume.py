@@ -10,7 +10,7 @@ from scripts.catalogue import Workload
 from scripts.contract import SCHEMA, Cell, Machine, Result, Run
 from scripts.decode import LeftOut, decode_result
 from scripts.errors import Refusal
-from scripts.plan import Plan
+from scripts.plan import Plan, sum_bounds
 from scripts.profiles import PROFILES
 from scripts.runs import RunFolder
 
@@ -69,7 +69,6 @@ def restore_plan(run: Run, catalogue: Mapping[str, Workload], machine: Machine) 
     """
     if run.profile not in PROFILES:
         raise Refusal(f"{run.id} has the profile {run.profile!r}, which is not known here; start a new run")
-    workloads = dict.fromkeys(cell.workload for cell in run.cells)
     return Plan(
         cells=run.cells,
         blocks=run.blocks,
@@ -78,7 +77,7 @@ def restore_plan(run: Run, catalogue: Mapping[str, Workload], machine: Machine) 
         overheads_s={
             cell.id: catalogue[cell.workload].variants[cell.variant].overhead_s for cell in run.cells
         },
-        bound_s=sum(catalogue[name].profiles[run.profile].bound_s for name in workloads),
+        bound_s=sum_bounds(run.cells, catalogue, run.profile),
         cpus_usable=machine.cpus_usable,
     )
 

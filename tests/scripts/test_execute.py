@@ -55,6 +55,12 @@ def test_proofs_come_first_then_block_by_block_in_the_order_of_the_plan(folder: 
     assert judge(account.results) == ExitStatus.MEASURED
 
 
+def test_the_longest_proofs_start_first() -> None:
+    schedule = make_schedule(plan(workloads=("toy",), profile="smoke"))
+    assert [cell.variant for cell in schedule.proofs][:2] == ["torch-compile", "torch-compile"]
+    assert {cell.variant for cell in schedule.proofs[-2:]} == {"torch-eager"}
+
+
 def test_no_two_measured_launches_overlap_and_proofs_may(folder: RunFolder) -> None:
     files: list[tuple[str, int]] = []
     launcher = FakeLauncher(

@@ -30,9 +30,9 @@ def test_before_anything_ran_the_time_left_is_the_plans_estimate() -> None:
     # The plan counts the longest proof at least, the forecast an even share.
     assert forecast(LAUNCHES).left_s() == pytest.approx(
         plan(workloads=("toy",), variants=("torch-eager", "torch-compile"), blocks=2, budget_s=1).estimate_s()
-        - 12
+        - 15
     )
-    assert forecast(proofs).left_s() == pytest.approx((2 + 10) / 2 * 1.2)
+    assert forecast(proofs).left_s() == pytest.approx((2 + 10) / 2 * 1.5)
 
 
 def test_a_launch_seen_tells_of_the_same_cells_next_one() -> None:
@@ -136,7 +136,7 @@ def test_words_in_brackets_are_not_taken_for_markup(tmp_path: Path) -> None:
         (1.5, "1.5 s"),
         (59.6, "60 s"),
         (119, "119 s"),
-        (150, "2 min"),
+        (150, "2.5 min"),
     ],
 )
 def test_durations_have_a_fitting_unit(seconds: float, words: str) -> None:
