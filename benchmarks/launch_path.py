@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from scripts.catalogue import load_catalogue
-from scripts.contract import Machine
+from scripts.host import describe_ground
 from scripts.launch import LocalLauncher
 from scripts.options import Options
 from scripts.plan import make_plan
@@ -48,13 +48,15 @@ def measure_import() -> list[float]:
 
 def measure_launches() -> list[float]:
     """Seconds a launch outside the child."""
-    machine = Machine("host", "cpu", 1, 1, 1, "kernel", None, None)
+    ground = describe_ground()
     options = Options(runner="host", seed=0)
     catalogue = load_catalogue()
-    cell = make_plan(options, catalogue, find_surroundings("run", options, catalogue, {}, machine)).cells[0]
+    cell = make_plan(options, catalogue, find_surroundings("run", options, catalogue, {}, ground)).cells[0]
     outside_s = []
     with tempfile.TemporaryDirectory() as folder:
-        launcher = LocalLauncher(RunFolder(Path(folder)), {cell.stack: Path(sys.executable)}, ("-c", _CHILD))
+        launcher = LocalLauncher(
+            RunFolder(Path(folder)), {cell.stack: Path(sys.executable)}, ground.variables, ("-c", _CHILD)
+        )
         for _ in range(LAUNCHES):
             begin = time.perf_counter()
             launched = launcher.launch(cell, limit_s=60)

@@ -21,16 +21,16 @@ import msgspec
 
 from scripts.catalogue import Workload, load_catalogue
 from scripts.closing import describe_end, describe_order, describe_plan, judge
-from scripts.contract import Cause, Machine, Run
+from scripts.contract import Cause, Run
 from scripts.errors import ExitStatus, Refusal
 from scripts.exclusion import hold_device
 from scripts.execute import Account, execute, make_schedule, settle_known
-from scripts.host import describe_machine
+from scripts.host import GroundFloor, describe_ground
 from scripts.launch import GROUND_FLOOR, LocalLauncher
 from scripts.options import Options, check_threads, parse_options
 from scripts.plan import Plan, make_plan
 from scripts.progress import Forecast, Progress
-from scripts.record import find_surroundings, hash_locks, hash_workloads, make_record, name_run
+from scripts.record import find_surroundings, hash_locks, make_record, name_run
 from scripts.resume import check_unchanged, load_run, restore_plan
 from scripts.runners import Entrances, enter_host, enter_venvs
 from scripts.runs import RUNS, RunFolder, write_whole
@@ -76,8 +76,8 @@ def main(arguments: Sequence[str], program: Sequence[str] = GROUND_FLOOR) -> int
     try:
         with _interruptible():
             options = parse_options(arguments)
-            catalogue, stacks, machine = load_catalogue(), load_stacks(), describe_machine()
-            session = _prepare(options, arguments, catalogue, stacks, machine)
+            catalogue, stacks, ground = load_catalogue(), load_stacks(), describe_ground()
+            session = _prepare(options, arguments, catalogue, stacks, ground)
             if session.is_new:
                 describe_plan(session.plan, catalogue, say)
             if options.dry_run:
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str], program: Sequence[str] = GROUND_FLOOR) -> int
                 return ExitStatus.MEASURED
             _check_device(session.device)
             with hold_device(session.device, session.run.id, session.run.started):
-                return _run(session, stacks, console, program)
+                return _run(session, stacks, ground, console, program)
     except Refusal as refusal:
         print(f"bench: {refusal.message}", file=sys.stderr)
         return refusal.status
@@ -99,23 +99,29 @@ def _prepare(
     arguments: Sequence[str],
     catalogue: Mapping[str, Workload],
     stacks: Mapping[str, Stack],
-    machine: Machine,
+    ground: GroundFloor,
 ) -> Session:
     if options.resume is not None:
         folder, run = load_run(options.resume, options.results)
         locks = hash_locks(stacks, run.cells[0].runner)
-        check_unchanged(run, machine, hash_workloads(catalogue), locks)
-        return Session(folder, run, restore_plan(run, catalogue, machine), is_new=False)
+        check_unchanged(run, ground.machine, ground.workloads, locks)
+        return Session(folder, run, restore_plan(run, catalogue, ground.machine), is_new=False)
     if options.threads is not None:
-        check_threads(options.threads, machine.cpus_usable)
-    folder = RunFolder(name_run(options, machine))
-    around = find_surroundings(folder.path.name, options, catalogue, stacks, machine)
+        check_threads(options.threads, ground.machine.cpus_usable)
+    folder = RunFolder(name_run(options, ground.machine))
+    around = find_surroundings(folder.path.name, options, catalogue, stacks, ground)
     plan = make_plan(options, catalogue, around)
-    run = make_record(plan, around, arguments, machine)
+    run = make_record(plan, around, arguments, ground.machine)
     return Session(folder, run, plan, is_new=True)
 
 
-def _run(session: Session, stacks: Mapping[str, Stack], console: Console, program: Sequence[str]) -> int:
+def _run(
+    session: Session,
+    stacks: Mapping[str, Stack],
+    ground: GroundFloor,
+    console: Console,
+    program: Sequence[str],
+) -> int:
     folder, run = session.folder, session.run
     if session.is_new:
         write_whole(folder.record, msgspec.json.encode(run))
@@ -127,7 +133,7 @@ def _run(session: Session, stacks: Mapping[str, Stack], console: Console, progra
         raise
     say = partial(console.print, soft_wrap=True)
     say(f"run: {folder.path}")
-    launcher = LocalLauncher(folder, entrances.pythons, program)
+    launcher = LocalLauncher(folder, entrances.pythons, ground.variables, program)
     try:
         account = _launch(session, launcher, entrances.obstacles, console)
     except KeyboardInterrupt:

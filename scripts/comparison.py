@@ -161,6 +161,6 @@ class Comparison(msgspec.Struct, frozen=True):
         return any(row.status == "measured" for group in self.groups for row in group.rows)
 
     def is_whole(self) -> bool:
-        """Whether all that was planned was measured and every file could be read."""
-        lacking = any(run.failed or run.skipped or run.missing for run in self.runs)
+        """Whether all that this machine can do was measured and every file could be read."""
+        lacking = any(run.failed or run.missing for run in self.runs)
         return not lacking and not self.left_out

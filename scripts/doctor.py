@@ -42,7 +42,7 @@ def examine() -> Iterator[Finding]:
     """Look at everything that ``bench-cpu`` needs."""
     stacks = [stack for stack in load_stacks().values() if stack.current]
     yield examine_platform(platform.system(), platform.machine())
-    yield from examine_machine(host.describe_machine())
+    yield from examine_machine(host.describe_ground().machine)
     yield examine_bfloat16(Path("/proc/cpuinfo"))
     yield examine_gpu(Path("/proc/driver/nvidia/version"))
     command = uv.find(environments.VENVS / "uv")

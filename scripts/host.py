@@ -1,21 +1,27 @@
-"""The machine at hand, described by the ground floor, so that both floors describe it alike."""
+"""The ground floor's own account of this machine and of itself, so that both floors tell one story."""
 
 import subprocess
 import sys
 
 import msgspec
 
-from scripts import contract
+from scripts.contract import Machine, Sha256
 from scripts.errors import ExitStatus, Refusal
 from scripts.runs import ROOT
 
 
-class _Description(msgspec.Struct):
-    machine: contract.Machine
+class GroundFloor(msgspec.Struct, frozen=True):
+    """What ``python -m workloads --describe`` answers."""
+
+    machine: Machine
+    workloads: dict[str, Sha256]
+    """Content hashes, by workload: what each launch computes again before it runs."""
+    variables: list[str]
+    """Beginnings of the names of environment variables that can change a figure."""
 
 
-def describe_machine() -> contract.Machine:
-    """Describe this machine by running the ground floor's own program.
+def describe_ground() -> GroundFloor:
+    """Ask the ground floor what it stands on.
 
     Raises:
         Refusal: it did not answer.
@@ -23,7 +29,7 @@ def describe_machine() -> contract.Machine:
     command = [sys.executable, "-m", "workloads", "--describe"]
     try:
         answer = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=True)
-        return msgspec.json.decode(answer.stdout, type=_Description).machine
+        return msgspec.json.decode(answer.stdout, type=GroundFloor)
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode(errors="replace").strip().splitlines() or [
             f"exit status {error.returncode}"

@@ -8,25 +8,6 @@ from pathlib import Path
 from scripts import contract
 from scripts.runs import ROOT
 
-SHARED = ("frameworks", "data")
-"""Folders of the ground floor that every workload uses, like the files directly in it."""
-ENDINGS = (".py", ".json", ".toml")
-
-
-def workload_sha256(workload: str, ground: Path = ROOT / "workloads") -> str:
-    """Hash a workload's folder together with what all workloads share, by path and content.
-
-    Equal to what the ground floor computes for itself (``workloads/content.py``) before it runs.
-    """
-    found = [path for path in ground.iterdir() if path.is_file()]
-    for folder in (*SHARED, workload):
-        found.extend((ground / folder).rglob("*"))
-    names = sorted(path.relative_to(ground).as_posix() for path in found if path.name.endswith(ENDINGS))
-    digest = hashlib.sha256()
-    for name in names:
-        digest.update(f"{name}\0{file_sha256(ground / name)}\n".encode())
-    return digest.hexdigest()
-
 
 def file_sha256(path: Path) -> str:
     with path.open("rb") as file:

@@ -22,40 +22,6 @@ from scripts.runs import ROOT, RunFolder, write_whole
 
 GROUND_FLOOR = ("-m", "workloads")
 PASSED = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
-# What the ground floor records, because it can change how fast or how exactly a framework computes.
-PASSED_PREFIXES = (
-    "CUBLAS_",
-    "CUDA_",
-    "CUDNN_",
-    "DNNL_",
-    "GOMP_",
-    "KERAS_",
-    "KMP_",
-    "MALLOC_",
-    "MKL_",
-    "NVIDIA_TF32_",
-    "OMP_",
-    "ONEDNN_",
-    "OPENBLAS_",
-    "PYTORCH_",
-    "TORCH_",
-    "TORCHINDUCTOR_",
-    "TRITON_",
-    "XLA_",
-    "TF_AUTOTUNE_",
-    "TF_CPP_",
-    "TF_CUDA",
-    "TF_CUDNN_",
-    "TF_DETERMINISTIC_",
-    "TF_DISABLE_",
-    "TF_ENABLE_",
-    "TF_FORCE_",
-    "TF_GPU_",
-    "TF_NUM_",
-    "TF_ONEDNN_",
-    "TF_USE_",
-    "TF_XLA_",
-)
 
 
 @dataclass(frozen=True)
@@ -80,11 +46,22 @@ class LocalLauncher:
     """Launches by an interpreter on this host: the ``venv`` and ``host`` runners."""
 
     def __init__(
-        self, folder: RunFolder, pythons: Mapping[str, Path], program: Sequence[str] = GROUND_FLOOR
+        self,
+        folder: RunFolder,
+        pythons: Mapping[str, Path],
+        variables: Sequence[str],
+        program: Sequence[str] = GROUND_FLOOR,
     ) -> None:
-        """``pythons`` are the interpreters, by stack."""
+        """
+        Args:
+            pythons: the interpreters, by stack.
+            variables: beginnings of the names of the user's variables that a launch is given, because
+                they can change a figure; the ground floor records the same.
+            program: what an interpreter runs.
+        """
         self.folder = folder
         self._pythons = pythons
+        self._variables = tuple(variables)
         self._program = program
         self._children: list[Child] = []
         self._is_stopped = False
@@ -141,7 +118,7 @@ class LocalLauncher:
         environment = {
             name: value
             for name, value in os.environ.items()
-            if name in PASSED or name.startswith(PASSED_PREFIXES)
+            if name in PASSED or name.startswith(self._variables)
         }
         return environment | {
             "HOME": str(private / "home"),

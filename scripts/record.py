@@ -10,7 +10,8 @@ from pathlib import Path
 from scripts.catalogue import Workload
 from scripts.cells import Place, Surroundings
 from scripts.contract import SCHEMA, Machine, Run, Runner
-from scripts.identity import file_sha256, git_state, workload_sha256
+from scripts.host import GroundFloor
+from scripts.identity import file_sha256, git_state
 from scripts.options import Options
 from scripts.plan import Plan
 from scripts.runners import HOST
@@ -36,7 +37,7 @@ def find_surroundings(
     options: Options,
     catalogue: Mapping[str, Workload],
     stacks: Mapping[str, Stack],
-    machine: Machine,
+    ground: GroundFloor,
 ) -> Surroundings:
     """Gather what a plan takes from outside."""
     runner: Runner = options.runner or "venv"
@@ -53,9 +54,9 @@ def find_surroundings(
     return Surroundings(
         run=run,
         places=places,
-        workloads_sha256=hash_workloads(catalogue),
+        workloads_sha256=ground.workloads,
         git=git_state(),
-        cpus_usable=machine.cpus_usable,
+        cpus_usable=ground.machine.cpus_usable,
         seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
     )
 
@@ -77,11 +78,6 @@ def make_record(plan: Plan, around: Surroundings, arguments: Sequence[str], mach
         git=around.git,
         tools={name: metadata.version(name) for name in TOOLS},
     )
-
-
-def hash_workloads(catalogue: Mapping[str, Workload]) -> dict[str, str]:
-    """Hash each workload's sources, by workload."""
-    return {name: workload_sha256(name) for name in catalogue}
 
 
 def hash_locks(stacks: Mapping[str, Stack], runner: Runner) -> dict[str, str | None]:

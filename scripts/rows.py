@@ -122,7 +122,7 @@ def _find_warnings(measured: Sequence[Observation], timings: Sequence[Timing]) -
     warnings = list(dict.fromkeys(warning for launch in measured for warning in launch.warnings))
     outliers, samples = sum(timing.outliers for timing in timings), sum(timing.samples for timing in timings)
     if outliers:
-        warnings.append(f"{outliers} of {samples} samples are outliers: something else ran on this machine")
+        warnings.append(f"{outliers} of {samples} samples are outliers")
     unsteady = sum(not timing.is_steady for timing in timings)
     if unsteady:
         warnings.append(f"{unsteady} of {len(timings)} launches were not steady when their warm-up ended")

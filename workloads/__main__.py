@@ -22,7 +22,8 @@ def main(arguments):
     options = parse(arguments)
     if options.describe:
         workloads = {name: content.sha256(name) for name in content.names()}
-        print(json.dumps({"machine": machine.describe(), "workloads": workloads}))
+        told = {"machine": machine.describe(), "workloads": workloads, "variables": environment.PREFIXES}
+        print(json.dumps(told))
         return 0
     if options.die_with_parent:
         die_with_parent()

@@ -10,7 +10,7 @@ from scripts.errors import ExitStatus, Refusal
 
 
 def test_machine_is_this_one() -> None:
-    machine = host.describe_machine()
+    machine = host.describe_ground().machine
     assert machine.host == platform.node()
     assert machine.kernel == platform.release()
     assert 1 <= machine.cpus_usable <= machine.cpus_online
@@ -31,7 +31,7 @@ def test_ground_floor_that_does_not_answer_is_one_line(
     (tmp_path / "workloads.py").write_text(program)
     monkeypatch.setattr(host, "ROOT", tmp_path)
     with pytest.raises(Refusal) as caught:
-        host.describe_machine()
+        host.describe_ground()
     assert caught.value.status == ExitStatus.HOST_CANNOT
     assert said in caught.value.message
     assert "\n" not in caught.value.message
