@@ -6,7 +6,7 @@ import types
 
 import numpy
 
-from workloads import mlp
+from workloads import ceiling, mlp
 from workloads.mlp import reference
 from workloads.subject import Subject
 
@@ -117,6 +117,29 @@ def make_cell(**changes):
     }
     cell.update(changes)
     return cell
+
+
+def make_ceiling_cell(framework, cache):
+    """A cell of the ceiling with units small enough to be checked."""
+    return make_cell(
+        framework=framework,
+        workload="ceiling",
+        role="ceiling",
+        measures=["matmul_64", "copy"],
+        parameters={"copy_bytes": 4096},
+        threads={"intra_op": 2, "inter_op": 2},
+        cache=cache,
+    )
+
+
+def check_ceiling(subject):
+    """See that a ceiling's units do the work that is counted."""
+    a, b = ceiling.canonical(64)
+    product = numpy.asarray(subject.units["matmul_64"]())
+    numpy.testing.assert_allclose(product, a.dot(b), rtol=1e-3, atol=1e-4)
+    copied = subject.units["copy"]()
+    assert float(subject.losses(copied)[0]) == 1.0
+    assert numpy.asarray(copied).sum() == 1024
 
 
 def install(monkeypatch, break_step=None, break_loss=None):
