@@ -22,11 +22,17 @@ def main(arguments):
     options = parse(arguments)
     if options.describe:
         workloads = {name: content.sha256(name) for name in content.names()}
-        told = {"machine": machine.describe(), "workloads": workloads, "variables": environment.PREFIXES}
+        told = {
+            "machine": machine.describe(),
+            "has_bfloat16": machine.has_bfloat16(),
+            "nvidia_driver": machine.nvidia_driver(),
+            "workloads": workloads,
+            "variables": environment.PREFIXES,
+        }
         print(json.dumps(told))
         return 0
     if options.die_with_parent:
-        die_with_parent()
+        die_with_parent(options.die_with_parent)
     try:
         one = cell.read(options.cell) if options.cell else cell.from_arguments(options)
     except Fault as fault:
@@ -51,7 +57,7 @@ def parse(arguments):
     parser.add_argument("--cell", help="a cell as the host writes it, instead of a workload and a variant")
     parser.add_argument("--result", metavar="FILE", help="where the result goes, as JSON")
     parser.add_argument("--describe", action="store_true", help="print what this machine is, as JSON")
-    parser.add_argument("--die-with-parent", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--die-with-parent", type=int, metavar="PID", help=argparse.SUPPRESS)
     cell.add_arguments(parser)
     options = parser.parse_args(arguments)
     if options.cell and not options.result:
@@ -117,6 +123,8 @@ def fail(status, kind, message):
 
 
 def name_exception(error):
+    if type(error).__name__ == "InvalidCxxCompiler" or "InvalidCxxCompiler" in str(error):
+        return "compiler"
     text = "%s %s" % (type(error).__name__, error)
     return (
         "out-of-memory"
@@ -129,10 +137,10 @@ def one_line(error):
     return " ".join(str(error).split())[:300]
 
 
-def die_with_parent():
-    """Ask the kernel to end this process when the host's process dies, however it dies."""
-    parent = os.getppid()
+def die_with_parent(parent):
+    """Ask the kernel to end this process when the host's, ``parent``, dies, however it dies."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # It may have died before it was asked.
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 

@@ -60,13 +60,3 @@ def duration_ns(start_ns: int, stop_ns: int) -> int:
     if not 0 < elapsed < float("inf"):
         raise ClockError(f"a duration of {elapsed} ns was read (from {start_ns} to {stop_ns})")
     return elapsed
-
-
-def now() -> float:
-    """Seconds on the process's clock, from an arbitrary origin."""
-    return _read_ns() * 1e-9
-
-
-def resolution_s() -> float:
-    """Smallest step of the process's clock, in seconds."""
-    return Clock().resolution_ns() * 1e-9

@@ -37,8 +37,10 @@ PREFIXES = (
     "TF_ENABLE_",
     "TF_FORCE_",
     "TF_GPU_",
+    "TF_MKL_",
     "TF_NUM_",
     "TF_ONEDNN_",
+    "TF_SET_",
     "TF_USE_",
     "TF_XLA_",
 )

@@ -68,7 +68,7 @@ def measure(cell, framework, import_s, timer=None):
             "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "peak_device_bytes": framework.peak_device_bytes(),
         },
-        "warnings": warn(cell),
+        "warnings": warn(cell, measures) + framework.warnings,
     }
     if answer["losses"] and not answer["losses"]["holds"]:
         answer["status"] = "failed"
@@ -125,9 +125,13 @@ def describe_device(cell, framework, tensor):
     return dict(framework.describe_device(), asked=cell["device"], observed=observed)
 
 
-def warn(cell):
+def warn(cell, measures):
     """Say what makes this launch's figures doubtful."""
+    warnings = []
     usable = machine.usable_cpus()
     if cell["threads"]["intra_op"] > usable:
-        return ["%d threads on %d usable CPUs" % (cell["threads"]["intra_op"], usable)]
-    return []
+        warnings.append("%d threads on %d usable CPUs" % (cell["threads"]["intra_op"], usable))
+    least = cell["protocol"]["min_samples"]
+    if any(record["stopped_by"] == "budget" and len(record["samples_s"]) < least for record in measures):
+        warnings.append("the budget was too short for %d samples" % least)
+    return warnings

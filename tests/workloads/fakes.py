@@ -50,6 +50,7 @@ class FakeFramework(object):
         self.place = cell["device"]
         self.threads = dict(cell["threads"])
         self.reads = 0
+        self.warnings = []
 
     def launch(self, seconds=0.01):
         self.queued_s += seconds

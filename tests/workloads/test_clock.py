@@ -24,19 +24,12 @@ def test_readings_are_whole_nanoseconds_of_the_performance_counter():
     assert before - 1e-6 <= reading / 1e9 <= after + 1e-6
 
 
-def test_now_is_the_same_clock_in_seconds():
-    before = Clock().now_ns()
-    seconds = clock.now()
-    after = Clock().now_ns()
-    assert before / 1e9 - 1e-6 <= seconds <= after / 1e9 + 1e-6
-
-
 def test_resolution_is_the_smallest_step_seen_between_readings():
     assert Scripted(0, 0, 70, 70, 70, 110, 200, 200).resolution_ns() == 40
 
 
 def test_the_real_clock_has_a_resolution_between_a_nanosecond_and_a_millisecond():
-    assert 1e-9 <= clock.resolution_s() <= 1e-3
+    assert 1 <= Clock().resolution_ns() <= 10**6
 
 
 def test_a_clock_that_stands_still_is_an_error(monkeypatch):

@@ -149,7 +149,7 @@ def test_a_launch_dies_with_its_parent(tmp_path):
     """The host process killed in mid-run leaves no launch behind."""
     child = (
         "import sys, time; sys.path.insert(0, %r); from workloads.__main__ import die_with_parent; "
-        "die_with_parent(); print(1, flush=True); time.sleep(60)" % ROOT
+        "import os; die_with_parent(os.getppid()); print(1, flush=True); time.sleep(60)" % ROOT
     )
     parent = subprocess.Popen(
         [

@@ -129,6 +129,13 @@ def test_settings_that_change_while_measuring_are_a_fault(monkeypatch):
         measure(monkeypatch, Moody)
 
 
+def test_a_budget_too_short_for_the_samples_is_a_warning(monkeypatch):
+    limits = dict(make_cell()["protocol"], budget_s=0.06)
+    answer, _ = measure(monkeypatch, protocol=limits)
+    assert len(answer["measures"][0]["samples_s"]) < limits["min_samples"]
+    assert answer["warnings"] == ["the budget was too short for 5 samples"]
+
+
 def test_more_threads_than_cpus_are_a_warning(monkeypatch):
     answer, _ = measure(monkeypatch, threads={"intra_op": 10**4, "inter_op": 1})
     assert answer["warnings"][0].startswith("10000 threads on")

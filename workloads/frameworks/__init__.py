@@ -10,6 +10,21 @@ import os
 
 from workloads.fault import Fault
 
+BFLOAT16_CAPABILITY = (8, 0)
+"""Oldest compute capability that computes in bfloat16."""
+FORBIDDEN = (
+    "DNNL_DEFAULT_FPMATH_MODE",
+    "NVIDIA_TF32_OVERRIDE",
+    "ONEDNN_DEFAULT_FPMATH_MODE",
+    "PYTORCH_JIT",
+    "TF_SET_ONEDNN_FPMATH_MODE",
+    "TF_XLA_FLAGS",
+    "TORCHDYNAMO_DISABLE",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "TORCH_COMPILE_DISABLE",
+)
+"""Variables that turn a variant into another, or a precision, behind what is set and read back."""
+
 
 def load(cell):
     """Import and configure the cell's framework, and return its ``Framework``.
@@ -17,6 +32,11 @@ def load(cell):
     Raises:
         Fault: it cannot be imported, or lacks the device or the precision.
     """
+    for name in FORBIDDEN:
+        if name in os.environ:
+            raise Fault(
+                "settings", "%s is set, which changes what a variant or a precision is; unset it" % name
+            )
     threads = str(cell["threads"]["intra_op"])
     # OpenMP and MKL read these once, when their libraries load.
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -29,6 +49,45 @@ def load(cell):
         return importlib.import_module("workloads.frameworks." + name).Framework(cell)
     except ImportError as error:
         raise Fault("import", "%s cannot be imported: %s" % (name, error))
+
+
+def check_kernels(framework, kernels, capability):
+    """See that a framework's build has code for a GPU, before anything is timed.
+
+    Args:
+        framework: its name, for the message.
+        kernels: what it was built for: ``sm_90``, ``sm_100a``, ``compute_90``. Binary code runs on the
+            same major version and no older minor one, code marked ``a`` or ``f`` on its own only; PTX
+            (``compute``) is compiled by the driver for any newer GPU.
+        capability: of the GPU: (major, minor).
+
+    Returns:
+        warnings: none, or that the driver has to compile everything first.
+
+    Raises:
+        Fault: nothing in it runs on this GPU.
+    """
+    ptx = False
+    for kernel in kernels:
+        kind, _, name = kernel.partition("_")
+        digits = name.rstrip("af")
+        if not digits.isdigit():
+            continue
+        built = (int(digits[:-1]), int(digits[-1]))
+        if kind == "sm" and (built == tuple(capability) if digits != name else _is_within(built, capability)):
+            return []
+        ptx = ptx or (kind == "compute" and built <= tuple(capability))
+    if ptx:
+        return ["the driver compiles this %s for the GPU, which takes many minutes at first" % framework]
+    raise Fault(
+        "device",
+        "this %s has no code for compute capability %d.%d (it has %s); choose another stack"
+        % (framework, capability[0], capability[1], ", ".join(kernels) or "none"),
+    )
+
+
+def _is_within(built, capability):
+    return built[0] == capability[0] and built[1] <= capability[1]
 
 
 def gpu_index(device):

@@ -4,7 +4,7 @@ import os
 
 from workloads import machine
 from workloads.fault import Fault
-from workloads.frameworks import gpu_index
+from workloads.frameworks import BFLOAT16_CAPABILITY, check_kernels, gpu_index
 
 
 class Framework(object):
@@ -18,10 +18,11 @@ class Framework(object):
         os.environ["KERAS_HOME"] = os.path.join(cell["cache"], "keras")
         # Errors and warnings reach the launch's log; what was found and loaded does not.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+        import tensorflow as tf  # isort: skip, so that the one that is missing is the one that is named
         import keras
-        import tensorflow as tf
 
         self.tf = tf
+        self.warnings = []
         self.keras = keras
         self.precision = cell["precision"]
         self.index = gpu_index(cell["device"])
@@ -46,6 +47,10 @@ class Framework(object):
                 % (len(gpus), self.index),
             )
         gpu = gpus[self.index]
+        capability = self.tf.config.experimental.get_device_details(gpu).get("compute_capability")
+        if capability is not None:
+            built = self.tf.sysconfig.get_build_info().get("cuda_compute_capabilities", [])
+            self.warnings = check_kernels("tensorflow", built, capability)
         self.tf.config.set_visible_devices([gpu], "GPU")
         self.tf.config.experimental.set_memory_growth(gpu, True)
         return gpu
@@ -62,7 +67,7 @@ class Framework(object):
     def _has_bfloat16(self):
         if self.gpu is None:
             return machine.has_bfloat16()
-        return self._gpu_details().get("compute_capability", (0, 0)) >= (8, 0)
+        return self._gpu_details().get("compute_capability", (0, 0)) >= BFLOAT16_CAPABILITY
 
     def _gpu_details(self):
         return self.tf.config.experimental.get_device_details(self.gpu)
@@ -116,7 +121,6 @@ class Framework(object):
             "deterministic": _determinism(tf),
             "keras": self.keras.__version__,
             "tensorflow.autojit": str(tf.config.optimizer.get_jit()),
-            "tensorflow.onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
             "tensorflow.eager_functions": tf.config.functions_run_eagerly(),
         }
         if self.gpu is not None:

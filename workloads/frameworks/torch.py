@@ -1,10 +1,14 @@
 """PyTorch: device, precision, threads, synchronisation, and its settings read back."""
 
+import contextlib
 import os
 
 from workloads import machine
 from workloads.fault import Fault
-from workloads.frameworks import gpu_index
+from workloads.frameworks import BFLOAT16_CAPABILITY, check_kernels, gpu_index
+
+NOTHING = contextlib.nullcontext()  # novm
+"""A context that does nothing, and that torch.compile sees through."""
 
 
 class Framework(object):
@@ -20,6 +24,7 @@ class Framework(object):
         import torch
 
         self.torch = torch
+        self.warnings = []
         self.precision = cell["precision"]
         self.index = gpu_index(cell["device"])
         self.place = torch.device(cell["device"])
@@ -40,15 +45,8 @@ class Framework(object):
             raise Fault(
                 "device", "there is no cuda:%d; torch sees %d" % (self.index, torch.cuda.device_count())
             )
-        # A wheel without code for this GPU fails at the first kernel or compiles PTX for many minutes.
-        major, minor = torch.cuda.get_device_capability(self.index)
-        kernels = [name[3:] for name in torch.cuda.get_arch_list() if name.startswith("sm_")]
-        if not any(_runs_on(name, major, minor) for name in kernels):
-            raise Fault(
-                "device",
-                "this torch has no code for compute capability %d.%d (it has %s); choose another stack"
-                % (major, minor, ", ".join(kernels)),
-            )
+        capability = torch.cuda.get_device_capability(self.index)
+        self.warnings = check_kernels("torch", torch.cuda.get_arch_list(), capability)
 
     def _set_precision(self):
         torch = self.torch
@@ -59,20 +57,21 @@ class Framework(object):
                 "precision", "%s does not compute in bfloat16" % self.describe_device()["model"], "skipped"
             )
         tf32 = self.precision == "tf32"
-        if hasattr(torch, "set_float32_matmul_precision"):
-            torch.set_float32_matmul_precision("high" if tf32 else "highest")
-        else:
-            torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.set_float32_matmul_precision("high" if tf32 else "highest")
         torch.backends.cudnn.allow_tf32 = tf32
 
     def _has_bfloat16(self):
-        return machine.has_bfloat16() if self.index is None else self.torch.cuda.is_bf16_supported()
+        if self.index is None:
+            return machine.has_bfloat16()
+        # torch's own question counts emulation too.
+        return self.torch.cuda.get_device_capability(self.index) >= BFLOAT16_CAPABILITY
 
     def autocast(self):
         """Return a context in which forward passes compute in the cell's precision."""
-        return self.torch.autocast(
-            self.place.type, dtype=self.torch.bfloat16, enabled=self.precision == "bf16"
-        )
+        if self.precision == "bf16":
+            return self.torch.autocast(self.place.type, dtype=self.torch.bfloat16)
+        # A disabled autocast costs microseconds a step that the other framework does not pay.
+        return NOTHING
 
     @property
     def synchronisation(self):
@@ -120,7 +119,7 @@ class Framework(object):
             "threads_inter_op": torch.get_num_interop_threads(),
             "deterministic": torch.are_deterministic_algorithms_enabled(),
             "torch.float32_matmul_precision": torch.get_float32_matmul_precision(),
-            "torch.mkldnn": torch.backends.mkldnn.is_available(),
+            "torch.mkldnn": torch.backends.mkldnn.enabled,
             "torch.default_dtype": str(torch.get_default_dtype()),
         }
         if self.index is None:
@@ -131,13 +130,3 @@ class Framework(object):
             read["torch.cudnn"] = torch.backends.cudnn.version()
             read["torch.cuda"] = torch.version.cuda
         return read
-
-
-def _runs_on(kernel, major, minor):
-    """Tell whether code for ``kernel`` (``86``, ``90a``) runs on a GPU of this capability: the same
-    major version and no newer minor one; code marked ``a`` or ``f`` runs on its own only."""
-    digits = kernel.rstrip("af")
-    built = (int(digits[:-1]), int(digits[-1]))
-    if kernel != digits:
-        return built == (major, minor)
-    return built[0] == major and built[1] <= minor

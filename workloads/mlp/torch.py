@@ -5,10 +5,16 @@ import torch
 from workloads import mlp
 from workloads.subject import Subject
 
+# By variant: the compiler, what it compiles, and how the model and the loss go through it.
 COMPILERS = {
-    "torch-eager": ("none", lambda model: model),
-    "torch-script": ("torchscript", torch.jit.script),
-    "torch-compile": ("inductor", lambda model: torch.compile(model, fullgraph=True, dynamic=False)),
+    "torch-eager": ("none", "nothing", lambda model: model, lambda loss: loss),
+    "torch-script": ("torchscript", "forward pass", torch.jit.script, lambda loss: loss),
+    "torch-compile": (
+        "inductor",
+        "forward and backward pass",
+        lambda model: model,
+        lambda loss: torch.compile(loss, fullgraph=True, dynamic=False),
+    ),
 }
 
 
@@ -36,7 +42,7 @@ def build(cell, framework, dtype):
     plain = MLP(mlp.widths(parameters)).to(getattr(torch, dtype))
     load(plain, weights)
     plain.to(device)
-    compiler, compile_model = COMPILERS[cell["variant"]]
+    compiler, compiled, compile_model, compile_loss = COMPILERS[cell["variant"]]
     model = compile_model(plain)
     optimiser = torch.optim.SGD(
         plain.parameters(),
@@ -48,12 +54,17 @@ def build(cell, framework, dtype):
         maximize=False,
     )
 
-    def differentiate(x, y):
-        optimiser.zero_grad(set_to_none=True)
+    def compute_loss(x, y):
         with framework.autocast():
             prediction = model(x)
         # Outside autocast, and in y's precision, as Keras's mixed policy is used on the other side.
-        loss = torch.nn.functional.mse_loss(prediction.to(y.dtype), y, reduction="mean")
+        return torch.nn.functional.mse_loss(prediction.to(y.dtype), y, reduction="mean")
+
+    compute_loss = compile_loss(compute_loss)
+
+    def differentiate(x, y):
+        optimiser.zero_grad(set_to_none=True)
+        loss = compute_loss(x, y)
         loss.backward()
         return loss.detach()
 
@@ -84,6 +95,7 @@ def build(cell, framework, dtype):
         parameters=lambda: name_tensors(plain, lambda tensor: tensor),
         settings={
             "compiler": compiler,
+            "compiled": compiled,
             "inputs": "moved in each step" if moving and cell["edition"] == "article" else "resident",
         },
     )

@@ -42,9 +42,20 @@ def test_every_variant_does_the_same_work(framework, variant, edition, measure):
     assert proved["holds"]
 
 
-def other_optimiser(**changes):
-    real = keras.optimizers.SGD
-    return lambda **arguments: real(**dict(arguments, **changes))
+def other_rate(factor):
+    real = tf.compat.v1.train.GradientDescentOptimizer
+    return lambda rate: real(rate * factor)
+
+
+def without_dtype(real):
+    def constant(value, dtype=None):
+        return tf.cast(real(value, "float32"), dtype) if isinstance(value, float) else real(value, dtype)
+
+    return constant
+
+
+def with_momentum(rate):
+    return tf.compat.v1.train.MomentumOptimizer(rate, 0.9)
 
 
 def other_layer(**changes):
@@ -57,12 +68,11 @@ class NoBias(keras.layers.Dense):
         return tf.matmul(x, self.kernel) + 0 * self.bias
 
 
+OPTIMISERS = tf.compat.v1.train
 BREAKS = {
-    "learning rate": lambda patch: patch.setattr(
-        keras.optimizers, "SGD", other_optimiser(learning_rate=1.001e-4)
-    ),
-    "momentum": lambda patch: patch.setattr(keras.optimizers, "SGD", other_optimiser(momentum=0.9)),
-    "weight decay": lambda patch: patch.setattr(keras.optimizers, "SGD", other_optimiser(weight_decay=1e-3)),
+    "learning rate": lambda patch: patch.setattr(OPTIMISERS, "GradientDescentOptimizer", other_rate(1.001)),
+    "rate in float32": lambda patch: patch.setattr(tf, "constant", without_dtype(tf.constant)),
+    "momentum": lambda patch: patch.setattr(OPTIMISERS, "GradientDescentOptimizer", with_momentum),
     "activation": lambda patch: patch.setattr(keras.layers, "Dense", other_layer(activation="relu")),
     "dropped bias": lambda patch: patch.setattr(keras.layers, "Dense", NoBias),
     "summed loss": lambda patch: patch.setattr(tf, "reduce_mean", tf.reduce_sum),
@@ -71,15 +81,13 @@ BREAKS = {
         keras.Sequential, "set_weights", lambda self, weights: None
     ),
     "no update": lambda patch: patch.setattr(
-        keras.optimizers.SGD, "apply", lambda self, gradients, variables: None
+        OPTIMISERS.GradientDescentOptimizer, "apply_gradients", lambda self, pairs: None
     ),
-    "single precision": lambda patch: patch.setattr(keras.config, "set_floatx", lambda dtype: None),
 }
 
 
 @pytest.mark.parametrize("name", sorted(BREAKS))
 def test_a_broken_side_fails_its_proof(framework, monkeypatch, name):
-    keras.config.set_floatx("float32")
     BREAKS[name](monkeypatch)
     assert not prove(framework)["holds"]
 
@@ -137,7 +145,9 @@ def fake_tf(gpus):
             get_device_details=lambda gpu: {"compute_capability": (7, 5), "device_name": "T4"},
         ),
     )
-    return types.SimpleNamespace(config=config), calls
+    build = {"cuda_compute_capabilities": ["sm_60", "sm_70", "compute_90"]}
+    sysconfig = types.SimpleNamespace(get_build_info=lambda: build)
+    return types.SimpleNamespace(config=config, sysconfig=sysconfig), calls
 
 
 def test_the_chosen_gpu_is_the_only_visible_one_and_its_memory_grows():

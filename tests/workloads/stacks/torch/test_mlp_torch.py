@@ -136,7 +136,7 @@ def pretend_gpu(monkeypatch, capability, kernels):
 )
 def test_a_gpu_that_the_wheel_has_no_code_for_is_seen_before_timing(tmp_path, monkeypatch, capability, runs):
     """C3"""
-    pretend_gpu(monkeypatch, capability, ["sm_75", "sm_86", "sm_90", "sm_100a", "compute_75"])
+    pretend_gpu(monkeypatch, capability, ["sm_75", "sm_86", "sm_90", "sm_100a"])
     if runs:
         assert frameworks.load(cell(device="cuda:0", cache=str(tmp_path))).index == 0
     else:
