@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
+import shlex
 import shutil
 import signal
 import sys
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from scripts.catalogue import Workload, load_catalogue
-from scripts.closing import describe_end, describe_order, describe_plan, judge
+from scripts.closing import describe_end, describe_order, describe_plan, judge, warn_of_load
 from scripts.contract import Cause, Run
 from scripts.errors import ExitStatus, Refusal
 from scripts.exclusion import hold_device
@@ -59,7 +61,7 @@ class Session:
         """The command that goes on with this run."""
         path = self.folder.path
         name = path.name if path.parent == RUNS else str(path)
-        return f"nox -s bench-{'cpu' if self.device == 'cpu' else 'gpu'} -- --resume {name}"
+        return f"nox -s bench-cpu -- --resume {shlex.quote(name)}"
 
 
 def main(arguments: Sequence[str], program: Sequence[str] = GROUND_FLOOR) -> int:
@@ -80,6 +82,7 @@ def main(arguments: Sequence[str], program: Sequence[str] = GROUND_FLOOR) -> int
             session = _prepare(options, arguments, catalogue, stacks, ground)
             if session.is_new:
                 describe_plan(session.plan, catalogue, say)
+                warn_of_load(ground.machine, say)
             if options.dry_run:
                 describe_order(session.plan, say)
                 return ExitStatus.MEASURED
@@ -91,6 +94,10 @@ def main(arguments: Sequence[str], program: Sequence[str] = GROUND_FLOOR) -> int
         return refusal.status
     except KeyboardInterrupt:
         print("bench: interrupted before anything was launched", file=sys.stderr)
+        return ExitStatus.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has read enough. What is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitStatus.INTERRUPTED
 
 
@@ -136,12 +143,12 @@ def _run(
     launcher = LocalLauncher(folder, entrances.pythons, ground.variables, program)
     try:
         account = _launch(session, launcher, entrances.obstacles, console)
+        _compare(folder, console, is_shown=True)
     except KeyboardInterrupt:
         print(f"bench: interrupted; go on with: {session.tell_resume()}", file=sys.stderr)
         return ExitStatus.INTERRUPTED
     finally:
         launcher.close()
-    _compare(folder, console, is_shown=True)
     describe_end(account, say)
     say(f"comparison: {folder.path / 'comparison.md'}")
     return judge(account.results)

@@ -10,7 +10,6 @@ from scripts.profiles import Profile
 
 USED = 0.97
 """Of a bound; the rest is for planning and for the tables."""
-LEAST_S = 0.3
 MOST_S = 12.0
 """Of warm-up and sampling in one launch, where the profile's bound decides."""
 SAMPLING_SHARE = 2 / 3
@@ -41,7 +40,7 @@ def divide_bound(
         - _sum_overheads(cells, overheads_s, blocks, profile)
         - estimate_proofs(cells, overheads_s, cpus)
     )
-    share_s = min(max(free_s / launches, LEAST_S), MOST_S)
+    share_s = max(min(free_s / launches, MOST_S), profile.least_s)
     return [allot(cell, share_s * SAMPLING_SHARE, profile) for cell in cells]
 
 

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from scripts.catalogue import Workload
-from scripts.contract import Result
+from scripts.contract import Machine, Result
 from scripts.errors import ExitStatus
 from scripts.execute import Account
+from scripts.host import BUSY
 from scripts.plan import Plan
 from scripts.progress import describe_launch, describe_s
+from scripts.words import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,13 +46,23 @@ def describe_plan(plan: Plan, catalogue: Mapping[str, Workload], say: Say) -> No
     estimate_s = plan.estimate_s()
     say(f"about {describe_s(estimate_s)}, environments apart; the profile allows {describe_s(plan.bound_s)}")
     if estimate_s > plan.bound_s * ROUNDING:
-        say("note: that cannot fit; fewer --variant, --edition or --blocks would")
+        say("note: what is asked for takes longer; fewer --variant, --edition or --blocks take less")
+
+
+def warn_of_load(machine: Machine, say: Say) -> None:
+    """Say before anything is measured that this machine is not quiet."""
+    if machine.load_1m is not None and machine.load_1m > BUSY * machine.cpus_usable:
+        say(
+            f"note: other work runs here (load {machine.load_1m:.1f}); intervals will be wide, and the A/A "
+            "pair may void the verdicts"
+        )
 
 
 def describe_order(plan: Plan, say: Say) -> None:
     """Say in which order the launches come."""
     for number, block in enumerate(plan.order()):
-        say(f"block {number + 1}:")
+        if block:
+            say(f"block {number + 1}:")
         for cell in block:
             say(f"  {cell.position + 1:>3} {cell.id}")
 
@@ -64,7 +76,8 @@ def describe_end(account: Account, say: Say) -> None:
         if count and result.cause is not None:
             more = f", and {count - 1} more" if count > 1 else ""
             log = f" (log: {result.log})" if result.log else ""
-            say(f"{result.status}: {describe_launch(result.cell)}{more}: {result.cause.message}{log}")
+            why = make_visible(result.cause.message)
+            say(f"{result.status}: {describe_launch(result.cell)}{more}: {why}{log}")
     total_s = sum(one.seconds for one in account.launched)
     if not total_s:
         return

@@ -3,14 +3,15 @@
 Without a folder, all runs in results/runs are merged. The files go into the run's own folder where
 there is one run, otherwise into results/runs/merged; --results names another place.
 
-Exit status: 0 all measured; 1 measured, but launches failed, were skipped or are missing, or files are
-left out, each named; 2 bad options, or no such folder; 4 nothing measured.
+Exit status: 0 all measured, whatever the verdicts; 1 measured, but launches failed or are missing, or
+files are left out, each named; 2 bad options, or no such folder; 4 nothing measured.
 """
 
 import argparse
 import contextlib
 import gc
 import os
+import shlex
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ from scripts.errors import ExitStatus, Refusal
 from scripts.observation import Observation, Observer
 from scripts.renderings import print_comparison, render_csv, render_markdown
 from scripts.runs import RUNS, RunFolder, write_whole
+from scripts.words import make_visible
 
 MERGED = RUNS / "merged"
 
@@ -240,9 +242,8 @@ def main(arguments: list[str]) -> int:
         return refusal.status
     for run in comparison.runs:
         if run.missing:
-            print(
-                f"collect: run {run.id} is not complete; --resume {run.id} measures the rest", file=sys.stderr
-            )
+            name = make_visible(shlex.quote(run.id))
+            print(f"collect: a run is not complete; --resume {name} measures the rest", file=sys.stderr)
     if not comparison.has_measured():
         print("collect: nothing was measured", file=sys.stderr)
         return ExitStatus.NOTHING_MEASURED

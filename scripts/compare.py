@@ -13,6 +13,7 @@ from scripts.observation import Contender, Observation, Timing
 from scripts.obstacles import Proofs, collect_proofs, find_change, find_clashes, judge_proof
 from scripts.rows import describe_row, take_timings
 from scripts.statistics import BLOCKS_FOR_VERDICT, Estimate, blocks_to_settle, estimate_ratio, judge
+from scripts.words import describe_ratio
 
 
 def compare(
@@ -52,10 +53,10 @@ def compare(
 def _judge_group(draft: Draft, drafts: Sequence[Draft], proofs: Proofs, ceilings: Ceilings) -> Group:
     timings = {row: taken for row, launches in draft.rows.items() if (taken := take_timings(launches))}
     firsts = {row: taken[0] for row, taken in timings.items()}
-    judged_by = firsts.get(draft.baseline) if draft.baseline else None
     states = {row: judge_proof(launches, proofs) for row, launches in draft.rows.items()}
+    others = {row: firsts.get(other) if (other := _find_other(draft, row)) else None for row in draft.rows}
     rows = {
-        row: describe_row(row, launches, ceilings, states[row][0], judged_by, row == draft.baseline)
+        row: describe_row(row, launches, ceilings, states[row][0], others[row], row == draft.baseline)
         for row, launches in draft.rows.items()
     }
     warnings = []
@@ -70,9 +71,11 @@ def _judge_group(draft: Draft, drafts: Sequence[Draft], proofs: Proofs, ceilings
         pairs = [estimate for row, (_, estimate) in estimates.items() if row.a_a and estimate]
         for row, (blocks, estimate) in estimates.items():
             rows[row] = _judge_row(rows[row], blocks, estimate, pairs)
+            if row.a_a:
+                warnings += _find_void_runs(draft, row)
         if any(pair.excludes_one for pair in pairs):
             warnings.append(
-                "the A/A pair differs, so this group has no verdicts: measure again on a quieter machine"
+                "void: the A/A pair differs, so there are no verdicts; measure again on a quieter machine"
             )
     return _make_group(draft, firsts, sorted(rows.values(), key=_order_rows), warnings)
 
@@ -109,13 +112,33 @@ def _estimate(draft: Draft, rows: Iterable[Contender]) -> dict[Contender, tuple[
     """
     estimates = {}
     for row in rows:
-        other = row._replace(a_a=False) if row.a_a else draft.baseline
-        if row != draft.baseline and other in draft.rows:
+        other = _find_other(draft, row)
+        if row != other and other in draft.rows:
             mine, theirs = _take_medians(draft.rows[row]), _take_medians(draft.rows[other])
             blocks = sorted(mine.keys() & theirs.keys())
             estimate = estimate_ratio([mine[block] for block in blocks], [theirs[block] for block in blocks])
             estimates[row] = len(blocks), estimate
     return estimates
+
+
+def _find_other(draft: Draft, row: Contender) -> Contender | None:
+    """Return what a row is compared with: the baseline, and an A/A row with its twin."""
+    return row._replace(a_a=False) if row.a_a else draft.baseline
+
+
+def _find_void_runs(draft: Draft, row: Contender) -> list[str]:
+    """Name the runs whose A/A pair differs by itself: merging it with others does not quiet a machine."""
+    mine, theirs = _take_medians(draft.rows[row]), _take_medians(draft.rows[row._replace(a_a=False)])
+    blocks = sorted(mine.keys() & theirs.keys())
+    runs = sorted({run for run, _ in blocks})
+    warnings = []
+    for run in runs if len(runs) > 1 else ():
+        own = [block for block in blocks if block[0] == run]
+        estimate = estimate_ratio([mine[block] for block in own], [theirs[block] for block in own])
+        if estimate is not None and estimate.blocks >= BLOCKS_FOR_VERDICT and estimate.excludes_one:
+            interval = describe_ratio(estimate.ratio, (estimate.low, estimate.high))
+            warnings.append(f"the A/A pair of run {run} differs by itself: {interval}")
+    return warnings
 
 
 def _take_medians(launches: Iterable[Observation]) -> dict[tuple[str, int], float]:
@@ -126,6 +149,10 @@ def _take_medians(launches: Iterable[Observation]) -> dict[tuple[str, int], floa
 
 def _judge_row(row: Row, blocks: int, estimate: Estimate | None, pairs: Sequence[Estimate]) -> Row:
     changes: dict[str, Any] = {"blocks": blocks}
+    if blocks < row.blocks:
+        lacking = f"{row.blocks - blocks} of its {row.blocks} launches have none to stand beside"
+        row = msgspec.structs.replace(row, cause=_join(row.cause, lacking))
+        changes["cause"] = row.cause
     if estimate is not None:
         changes |= {"ratio": estimate.ratio, "ratio_interval": (estimate.low, estimate.high)}
     if not row.a_a:

@@ -78,7 +78,7 @@ class Row(msgspec.Struct, frozen=True):
     median_s: float | None
     """Median of the launches' medians, a unit."""
     interval_s: Interval | None
-    """95 % interval on ``median_s``, between launches."""
+    """95 % t-interval of the geometric mean of the launches' medians."""
     best_s: float | None
     """Smallest of all samples: what an article's best-of-n would print."""
     first_call_s: float | None

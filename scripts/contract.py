@@ -316,7 +316,7 @@ class Run(msgspec.Struct, frozen=True):
     profile: Name
     seed: Count
     blocks: Annotated[int, Meta(ge=1)]
-    cells: list[Cell]
+    cells: Annotated[list[Cell], Meta(min_length=1)]
     """Every cell to be measured, as in block 0 at position 0."""
     machine: Machine
     git: Git | None = None

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Literal
 from scripts import contract, environments, host, uv
 from scripts.environments import EnvironmentRefusal, Recipe
 from scripts.errors import ExitStatus, Refusal
+from scripts.host import BUSY
 from scripts.runs import ROOT, RUNS
 from scripts.stacks import Stack, load_stacks
 
@@ -22,8 +22,6 @@ GIB = 1 << 30
 NEEDED_BYTES = {"host": GIB // 4, "torch-2.15": 6 * GIB, "tensorflow-2.21": 2 * GIB}
 """Disk that an environment takes, measured once and rounded up. uv's cache shares the files where it
 is on the same file system, and takes as much again where it is not."""
-BUSY = 0.25
-"""Load for each usable CPU above which other work disturbs the timings."""
 
 Verdict = Literal["ok", "note", "NO"]
 
@@ -42,9 +40,11 @@ def examine() -> Iterator[Finding]:
     """Look at everything that ``bench-cpu`` needs."""
     stacks = [stack for stack in load_stacks().values() if stack.current]
     yield examine_platform(platform.system(), platform.machine())
-    yield from examine_machine(host.describe_ground().machine)
-    yield examine_bfloat16(Path("/proc/cpuinfo"))
-    yield examine_gpu(Path("/proc/driver/nvidia/version"))
+    ground = host.describe_ground()
+    yield from examine_machine(ground.machine)
+    yield examine_bfloat16(ground.has_bfloat16)
+    yield examine_gpu(ground.nvidia_driver)
+    yield examine_compiler(os.environ.get("CXX") or shutil.which("g++"))
     command = uv.find(environments.VENVS / "uv")
     if command:
         version = ".".join(map(str, uv.version(command)))
@@ -89,19 +89,23 @@ def examine_machine(machine: contract.Machine) -> Iterator[Finding]:
         yield Finding("governor", "note", f"{machine.governor}: {advice}")
 
 
-def examine_bfloat16(cpuinfo: Path) -> Finding:
-    flags = re.search(r"^(?:flags|Features)\s*:(.*)$", cpuinfo.read_text(), re.MULTILINE)
-    if flags and {"avx512_bf16", "amx_bf16", "bf16"} & set(flags.group(1).split()):
+def examine_bfloat16(has_bfloat16: bool) -> Finding:
+    if has_bfloat16:
         return Finding("bf16", "ok", "the CPU computes in bfloat16")
     return Finding("bf16", "note", "the CPU has no bfloat16; --precision bf16 is skipped")
 
 
-def examine_gpu(driver: Path) -> Finding:
-    try:
-        found = re.search(r"Kernel Module\D*([\d.]+)", driver.read_text())
-    except OSError:
+def examine_gpu(driver: str | None) -> Finding:
+    if driver is None:
         return Finding("GPU", "note", "no NVIDIA driver is loaded; the CPU is measured")
-    return Finding("GPU", "ok", f"NVIDIA driver {found.group(1) if found else 'of unknown version'}")
+    return Finding("GPU", "ok", f"NVIDIA driver {driver}")
+
+
+def examine_compiler(compiler: str | None) -> Finding:
+    """torch.compile needs one when it runs; inductor takes the same names in the same order."""
+    if compiler is None:
+        return Finding("compiler", "note", "no C++ compiler, so torch-compile fails; install g++")
+    return Finding("compiler", "ok", compiler)
 
 
 def examine_python(python: str, command: list[str] | None) -> Finding:

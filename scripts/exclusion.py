@@ -2,11 +2,14 @@
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from scripts.errors import ExitStatus, Refusal
+from scripts.words import make_visible
+
+SHARED = Path("/tmp")  # noqa: S108
+"""One folder for all users, whatever their TMPDIR."""
 
 
 @contextlib.contextmanager
@@ -15,7 +18,7 @@ def hold_device(device: str, run: str, since: str, folder: Path | None = None) -
 
     Args:
         since: when the run started, for those who find the device held.
-        folder: where all users' locks are; the system's folder for temporary files by default.
+        folder: where all users' locks are.
 
     Raises:
         Refusal: another run holds it, or the lock cannot be had; the message says who or why.
@@ -23,7 +26,7 @@ def hold_device(device: str, run: str, since: str, folder: Path | None = None) -
     # Here, since it takes as long to load as all the rest of the launch path.
     import filelock
 
-    folder = folder or Path(tempfile.gettempdir())
+    folder = folder or SHARED
     path = folder / f"rematch-{device.replace(':', '-')}.lock"
     holder = path.with_suffix(".holder")
     # Open to all, so that another user's run can hold it later.
@@ -37,27 +40,28 @@ def hold_device(device: str, run: str, since: str, folder: Path | None = None) -
             ExitStatus.HOST_CANNOT,
         ) from error
     except OSError as error:
-        raise Refusal(
-            f"{path}: {error.strerror}; remove it, or set TMPDIR", ExitStatus.HOST_CANNOT
-        ) from error
+        raise Refusal(f"{path}: {error.strerror}; remove it", ExitStatus.HOST_CANNOT) from error
     try:
-        for file in (path, holder):
-            _open_to_all(file)
-        with contextlib.suppress(OSError):
-            holder.write_text(f"process {os.getpid()}, run {run}, since {since}")
+        _write(path, None)
+        _write(holder, f"process {os.getpid()}, run {run}, since {since}")
         yield
     finally:
         lock.release()
 
 
-def _open_to_all(path: Path) -> None:
+def _write(path: Path, text: str | None) -> None:
+    """Open a file to all users, and replace its content. The folder is everybody's: no link is followed."""
     with contextlib.suppress(OSError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666))
-        path.chmod(0o666)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        with os.fdopen(descriptor, "w") as file, contextlib.suppress(PermissionError):
+            if text is not None:
+                file.truncate()
+                file.write(text)
+            os.fchmod(file.fileno(), 0o666)
 
 
 def _read(holder: Path) -> str:
     try:
-        return " ".join(holder.read_text().split()) or "it does not say which"
+        return make_visible(" ".join(holder.read_text().split())[:200]) or "it does not say which"
     except (OSError, UnicodeDecodeError):
         return "it does not say which"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from scripts.budget import limit_launch
+from scripts.cells import A_A
 from scripts.contract import SCHEMA, Cause, Cell, Result
 from scripts.launch import Launched, Launcher
 from scripts.order import count_at_once, make_proofs
@@ -16,7 +17,7 @@ from scripts.progress import Progress
 from scripts.resume import find_result
 from scripts.runs import RunFolder, write_whole
 
-SKIPPING = ("python", "import")
+SKIPPING = ("python", "import", "precision")
 """Causes of a launch that was never started because this machine lacks something."""
 
 
@@ -140,17 +141,40 @@ def _measure(
     account: Account,
     after_block: Callable[[], None],
 ) -> None:
+    unproved = _find_unproved(account)
     begin = time.monotonic()
     for number, block in enumerate(schedule.blocks):
         if number:
             after_block()
         for cell in block:
             progress.start(cell)
+            if (cause := unproved.get(subject_of(cell))) is not None:
+                # Without a proof that holds there is no ratio, and its time is of no use.
+                account.results.append(_bar(launcher.folder, cell, cause))
+                progress.finish(account.results[-1], 0.0)
+                continue
             launched = launcher.launch(cell, limit_launch(cell, schedule.overheads_s[cell.id]))
             account.results.append(launched.result)
             account.launched.append(launched)
             progress.finish(launched.result, launched.seconds)
     account.blocks_s = time.monotonic() - begin
+
+
+def subject_of(cell: Cell) -> str:
+    """Name what a cell's proof is about: an A/A cell does the work of its twin."""
+    return cell.id.removesuffix(A_A) if cell.role == "a_a" else cell.id
+
+
+def _find_unproved(account: Account) -> dict[str, Cause]:
+    """Say why cells are not measured, by cell id: their proofs found other work, or were skipped. A proof
+    that died says nothing about the work."""
+    return {
+        result.cell.id: Cause(result.cause.kind, f"its proof {result.status}: {result.cause.message}")
+        for result in account.results
+        if result.cell.purpose == "proof"
+        and result.cause is not None
+        and (result.status == "skipped" or result.cause.kind == "proof")
+    }
 
 
 def _bar(folder: RunFolder, cell: Cell, cause: Cause) -> Result:

@@ -18,6 +18,7 @@ NAMES = {
     "driver": "driver",
     "host": "host",
     "threads": "number of threads",
+    "protocol": "time to sample",
 }
 
 

@@ -9,11 +9,18 @@ from scripts.contract import Machine, Sha256
 from scripts.errors import ExitStatus, Refusal
 from scripts.runs import ROOT
 
+BUSY = 0.25
+"""Load for each usable CPU above which other work disturbs the timings."""
+
 
 class GroundFloor(msgspec.Struct, frozen=True):
     """What ``python -m workloads --describe`` answers."""
 
     machine: Machine
+    has_bfloat16: bool
+    """Whether the CPU computes in it rather than emulates it."""
+    nvidia_driver: str | None
+    """Version of the driver that is loaded."""
     workloads: dict[str, Sha256]
     """Content hashes, by workload: what each launch computes again before it runs."""
     variables: list[str]

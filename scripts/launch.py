@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import shutil
 import tempfile
 import time
@@ -24,6 +25,10 @@ GROUND_FLOOR = ("-m", "workloads")
 PASSED = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
 
 
+JIT_CACHE = ROOT / ".venvs" / "cuda"
+JIT_CACHE_BYTES = 4 * 2**30
+
+
 @dataclass(frozen=True)
 class Launched:
     """A result, which is also in its file, and how long the process lived."""
@@ -34,6 +39,8 @@ class Launched:
 
 class Launcher(Protocol):
     """How a cell's stack is entered."""
+
+    folder: RunFolder
 
     def launch(self, cell: Cell, limit_s: float) -> Launched:
         """Run ``cell`` to its end and write its result; never longer than ``limit_s`` and a little."""
@@ -85,10 +92,17 @@ class LocalLauncher:
             order.write_bytes(msgspec.json.encode(cell))
             command = [
                 *(str(self._pythons[cell.stack]), *self._program),
-                *("--cell", str(order), "--result", str(place.absolute()), "--die-with-parent"),
+                *(
+                    "--cell",
+                    str(order),
+                    "--result",
+                    str(place.absolute()),
+                    "--die-with-parent",
+                    str(os.getpid()),
+                ),
             ]
             kills = count_oom_kills()
-            ending = self._run(command, self._make_environment(private), log, limit_s)
+            ending = self._run(command, self._make_environment(cell, private), log, limit_s)
             kills = count_oom_kills() - kills
         except OSError as error:
             where = error.filename or self._private
@@ -114,7 +128,7 @@ class LocalLauncher:
             folder.mkdir(parents=True, exist_ok=True)
         place.unlink(missing_ok=True)
 
-    def _make_environment(self, private: Path) -> dict[str, str]:
+    def _make_environment(self, cell: Cell, private: Path) -> dict[str, str]:
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -124,7 +138,14 @@ class LocalLauncher:
             "HOME": str(private / "home"),
             "TMPDIR": str(private / "tmp"),
             "XDG_CACHE_HOME": str(private / "home" / ".cache"),
-            "PYTHONHASHSEED": "0",
+            # Another in each launch, since between launches is where the interval looks, and known.
+            "PYTHONHASHSEED": str(
+                random.Random(f"{cell.seed}/{cell.block}/{cell.position}").randrange(2**32)
+            ),
+            # The driver's compilations, which take many minutes for a GPU that a build has no code for.
+            # A stack's proofs come first, and are not timed.
+            "CUDA_CACHE_PATH": str(JIT_CACHE / cell.stack),
+            "CUDA_CACHE_MAXSIZE": str(JIT_CACHE_BYTES),
             "PYTHONNOUSERSITE": "1",
             "PYTHONUNBUFFERED": "1",
         }

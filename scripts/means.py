@@ -37,7 +37,10 @@ def compute_means(groups: Iterable[Group]) -> list[Mean]:
             sides[side].append(rows)
     means = []
     for side, members in sides.items():
-        matched = [[row.ratio for row in rows if row.ratio is not None] for rows in members]
+        matched = [
+            [row.ratio for row in rows if row.ratio is not None and row.verdict != "not comparable"]
+            for rows in members
+        ]
         if sum(bool(ratios) for ratios in matched) >= FEWEST_GROUPS:
             ratios = [ratio for each in matched for ratio in each]
             means.append(Mean(*side, geometric_mean(ratios), len(ratios), sum(map(len, members))))

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from scripts.contract import Cell, Edition, Measure, Precision, Result, Runner, Scalar
+from scripts.contract import Cell, Edition, Measure, Precision, Protocol, Result, Runner, Scalar
 from scripts.statistics import find_outliers
 
 CLOCK_RESOLUTION_S = 1e-7
@@ -34,6 +34,8 @@ class Conditions(NamedTuple):
     driver: str | None
     host: str | None
     threads: tuple[int, int]
+    protocol: str
+    """How long launches warm up and sample."""
 
 
 class Contender(NamedTuple):
@@ -180,7 +182,13 @@ def _describe_conditions(result: Result) -> Conditions:
         device.driver if device else None,
         result.environment.machine.host if result.environment else None,
         (cell.threads.intra_op, cell.threads.inter_op),
+        _describe_protocol(cell.protocol),
     )
+
+
+def _describe_protocol(protocol: Protocol) -> str:
+    warmup = f"{protocol.warmup_s:g} s of warm-up"
+    return f"{protocol.budget_s:g} s after {warmup}, samples of {protocol.sample_s:g} s"
 
 
 def _describe_contender(cell: Cell) -> Contender:

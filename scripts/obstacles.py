@@ -31,6 +31,8 @@ def judge_proof(launches: Iterable[Observation], proofs: Proofs) -> tuple[ProofS
         proof = proofs.get(launch.subject())
         if proof is None:
             state, cause = "absent", "there is no proof of it"
+        elif proof.status == "skipped":
+            state, cause = "absent", f"its proof was skipped: {proof.cause}"
         elif proof.status != "proved":
             return "fails", proof.cause
     return state, cause

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import statistics
+import threading
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Self
 
 from scripts.budget import CROWDED, estimate_launch
 from scripts.contract import Cell, Result
 from scripts.order import count_at_once
+from scripts.words import make_visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +61,11 @@ class Progress:
         self._forecast = forecast
         self._total = total
         self._done = 0
+        self._is_open = False
+        """Whether a plain line waits for a launch's end."""
         self._live: Live | None = None
+        # Proofs are started by several threads while their ends are told by another.
+        self._guard = threading.RLock()
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -75,22 +81,33 @@ class Progress:
 
     def start(self, cell: Cell) -> None:
         """Say what runs now."""
-        if self._live:
-            from rich.text import Text
+        with self._guard:
+            if self._live:
+                from rich.text import Text
 
-            left = describe_s(self._forecast.left_s())
-            line = f"{self._done + 1}/{self._total} {describe_launch(cell)} ... {left} left"
-            self._live.update(Text(line), refresh=True)
+                left = describe_s(self._forecast.left_s())
+                line = f"{self._done + 1}/{self._total} {describe_launch(cell)} ... {left} left"
+                self._live.update(Text(line), refresh=True)
+            elif cell.purpose == "measure":
+                # Its end is told on the same line. Proofs, side by side, are told by their ends.
+                self._console.print(self._name(cell, self._done + 1), end="", markup=False, highlight=False)
+                self._is_open = True
 
     def finish(self, result: Result, seconds: float) -> None:
         """Say how a launch ended."""
-        self._done += 1
-        self._forecast.see(result.cell, seconds)
-        count = f"{self._done:>{len(str(self._total))}}/{self._total}"
-        line = f"{count} {describe_launch(result.cell)}: {outcome(result)}"
-        if not self._live:
-            line += f"  ({describe_s(self._forecast.left_s())} left)"
-        self.say(line)
+        with self._guard:
+            self._done += 1
+            self._forecast.see(result.cell, seconds)
+            line = f": {outcome(result)}"
+            if not self._is_open:
+                line = self._name(result.cell, self._done) + line
+            if not self._live:
+                line += f"  ({describe_s(self._forecast.left_s())} left)"
+            self._is_open = False
+            self.say(line)
+
+    def _name(self, cell: Cell, number: int) -> str:
+        return f"{number:>{len(str(self._total))}}/{self._total} {describe_launch(cell)}"
 
     def say(self, line: str) -> None:
         """Print a line above what runs now."""
@@ -111,7 +128,7 @@ def describe_launch(cell: Cell) -> str:
 def outcome(result: Result) -> str:
     """Say in a few words what a launch found."""
     if result.cause is not None:
-        return f"{result.status}: {result.cause.message}"
+        return f"{result.status}: {make_visible(result.cause.message)}"
     if result.status == "proved":
         return "the same work"
     each = (f"{describe_s(statistics.median(one.samples_s))} a {one.name}" for one in result.measures)

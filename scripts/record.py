@@ -63,13 +63,13 @@ def find_surroundings(
 
 def make_record(plan: Plan, around: Surroundings, arguments: Sequence[str], machine: Machine) -> Run:
     """Write down a plan, so that it can be resumed, and repeated in the same order."""
-    device = plan.cells[0].device
-    seed = [] if "--seed" in " ".join(arguments) else ["--seed", str(plan.seed)]
+    # argparse takes the last one that is given.
+    seed = ["--seed", str(plan.seed)]
     return Run(
         schema=SCHEMA,
         id=around.run,
         started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        command=["nox", "-s", "bench-cpu" if device == "cpu" else "bench-gpu", "--", *arguments, *seed],
+        command=["nox", "-s", "bench-cpu", "--", *arguments, *seed],
         profile=plan.profile,
         seed=plan.seed,
         blocks=plan.blocks,

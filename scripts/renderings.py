@@ -48,6 +48,8 @@ def _print_table(table: Table, console: Console) -> None:
     for cells in zip(*(column.cells for column in columns), strict=True):
         shown.add_row(*(_make_text(wrap_verdict(cell), console) for cell in cells))
     console.print(shown)
+    if left := [column.title for column in table.columns if column not in columns]:
+        _print_line(f"  too narrow for: {', '.join(left)} (see comparison.md)", console, "dim")
     for note in table.notes:
         console.print(Padding(_make_text(note, console), (0, 0, 0, 2), expand=False))
     console.print()
@@ -88,7 +90,7 @@ def _escape(text: str) -> str:
 CSV_FIELDS = (
     "workload", "edition", "measure", "device", "model", "driver", "precision", "host", "data",
     "row", "variant", "stack", "runner", "a_a", "is_baseline", "status", "verdict", "ratio", "ratio_low",
-    "ratio_high", "median_s", "median_low_s", "median_high_s", "best_s", "first_call_s", "flop_per_s",
+    "ratio_high", "median_s", "launches_low_s", "launches_high_s", "best_s", "first_call_s", "flop_per_s",
     "images_per_s", "bytes_per_s", "percent_of_ceiling", "peak_memory_bytes", "proof", "blocks", "samples",
     "more_blocks", "image", "base", "lock", "cause", "log",
 )  # fmt: skip
@@ -115,8 +117,8 @@ def _flatten(group: Group, row: Row, label: str) -> dict[str, object]:
         "row": label,
         "ratio_low": low,
         "ratio_high": high,
-        "median_low_s": median_low,
-        "median_high_s": median_high,
+        "launches_low_s": median_low,
+        "launches_high_s": median_high,
     }
 
 

@@ -1,5 +1,6 @@
 """Going on with a run: what it planned, whether it may go on here, and what it still lacks."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,6 +32,10 @@ def load_run(named: str, results: Path) -> tuple[RunFolder, Run]:
         run = msgspec.json.decode(folder.record.read_bytes(), type=Run)
     except (OSError, msgspec.DecodeError) as error:
         raise Refusal(f"{folder.record}: {error}; this run cannot be resumed, start a new one") from error
+    for cell in run.cells:
+        for field in ("id", "run", "workload", "framework", "module", "stack"):
+            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", getattr(cell, field)):
+                raise Refusal(f"{folder.record}: a cell's {field} is no plain name; start a new run")
     if run.schema != SCHEMA:
         raise Refusal(f"{folder.record}: schema {run.schema}, where {SCHEMA} is read; start a new run")
     return folder, run

@@ -39,6 +39,7 @@ def describe_row(
     status, verdict = _tell_status(launches)
     timings = take_timings(measured)
     first = timings[0] if timings else None
+    share = compute_share(measured, ceilings)
     location = estimate_location([timing.median_s for timing in timings]) if timings else None
     return Row(
         variant=contender.variant,
@@ -66,7 +67,7 @@ def describe_row(
         rates={counted: amount / location.median for counted, amount in first.work.items()}
         if first and location
         else {},
-        percent_of_ceiling=compute_share(measured, ceilings),
+        percent_of_ceiling=share,
         figures=_summarise_figures(timings),
         proof=proof,
         blocks=len(measured),
@@ -79,7 +80,7 @@ def describe_row(
             for launch in measured
             if launch.timing is not None
         ],
-        warnings=_find_warnings(measured, timings),
+        warnings=_find_warnings(measured, timings, share),
     )
 
 
@@ -118,7 +119,9 @@ def _summarise_figures(timings: Sequence[Timing]) -> dict[str, float]:
     }
 
 
-def _find_warnings(measured: Sequence[Observation], timings: Sequence[Timing]) -> list[str]:
+def _find_warnings(
+    measured: Sequence[Observation], timings: Sequence[Timing], share: float | None
+) -> list[str]:
     warnings = list(dict.fromkeys(warning for launch in measured for warning in launch.warnings))
     outliers, samples = sum(timing.outliers for timing in timings), sum(timing.samples for timing in timings)
     if outliers:
@@ -126,4 +129,6 @@ def _find_warnings(measured: Sequence[Observation], timings: Sequence[Timing]) -
     unsteady = sum(not timing.is_steady for timing in timings)
     if unsteady:
         warnings.append(f"{unsteady} of {len(timings)} launches were not steady when their warm-up ended")
+    if share is not None and share > 100:
+        warnings.append("above the ceiling, which was measured while the machine was slower")
     return warnings

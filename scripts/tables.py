@@ -19,7 +19,8 @@ from scripts.words import (
 LEGEND = (
     "ratio: time over the baseline's, below 1 is faster, with its 95 % interval between launches; "
     "median: of the launches' medians, a unit of work; first call: the first unit, which traces, "
-    "compiles and tunes; ceiling: share of the best rate that any framework reached on this device."
+    "compiles and tunes; ceiling: share of the best rate that any framework "
+    "reached on this device, the largest above."
 )
 MOST_NAMED = 20
 """Files left out that are named under the table; comparison.json names all."""
@@ -163,16 +164,17 @@ def _show_differences(row: Row) -> str:
 
 
 def _tell_ceilings(group: Group) -> str:
-    """What is no contest needs no table."""
-    reached = [f"{row.variant} {_show_rate(row)}" for row in group.rows]
-    return f"{group.workload}, {group.measure}, {group.model}, {group.precision}: {', '.join(reached)}"
+    """What is no contest needs no table: the best rate of each framework."""
+    reached = [f"{row.variant} {_show_best_rate(row)}" for row in group.rows]
+    where = group.model or f"unknown {group.device}"
+    return f"{group.workload}, {group.measure}, {where}, {group.precision}: {', '.join(reached)}"
 
 
-def _show_rate(row: Row) -> str:
+def _show_best_rate(row: Row) -> str:
     for counted, (scale, unit) in RATES.items():
-        if counted in row.rates:
-            return f"{describe_number(row.rates[counted] / scale)} {unit}"
-    return row.cause or describe_seconds(row.median_s)
+        if counted in row.work and row.best_s:
+            return f"{describe_number(row.work[counted] / row.best_s / scale)} {unit}"
+    return row.cause or describe_seconds(row.best_s)
 
 
 def tell_end(comparison: Comparison) -> list[str]:

@@ -94,7 +94,7 @@ def bring(private: Path, lock: Path, log: IO[str]) -> list[str]:
     if not _runs([*install, "--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(lock)], log):
         raise EnvironmentRefusal(
             "install",
-            f"uv is not installed and could not be fetched; install uv, or see {log.name} for the reason",
+            f"uv is not installed and could not be fetched ({_last_error(Path(log.name))}); install uv",
         )
     return [str(private / "bin" / "uv")]
 
@@ -153,6 +153,12 @@ def _reason(output: str) -> str:
         return "the network is disabled by UV_OFFLINE"
     causes = re.findall(r"^ *(?:error|cause|Caused by): (.+)$", output, re.MULTILINE)
     return causes[-1].strip().rstrip(".") if causes else "uv failed without a reason"
+
+
+def _last_error(log: Path) -> str:
+    """Return pip's last word on what went wrong."""
+    errors = re.findall(r"^(?:ERROR|WARNING): (.+)$", log.read_text(errors="replace"), re.MULTILINE)
+    return errors[-1][:300] if errors else f"see {log}"
 
 
 def _names(locks: Sequence[Path]) -> str:

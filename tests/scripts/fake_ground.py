@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("scenario", type=Path)
     parser.add_argument("--cell", type=Path, required=True)
     parser.add_argument("--result", type=Path, required=True)
-    parser.add_argument("--die-with-parent", action="store_true")
+    parser.add_argument("--die-with-parent", type=int)
     options = parser.parse_args()
     if options.die_with_parent:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -75,6 +75,10 @@ class FakeLauncher:
         self.limits_s: list[float] = []
         self.is_stopped = False
         self.failing: set[str] = set()
+        self.failure: tuple[Literal["failed", "skipped"], Cause] = (
+            "failed",
+            Cause("signal", "killed by SIGSEGV"),
+        )
 
     def launch(self, cell: Cell, limit_s: float) -> Launched:
         self.before(cell)
@@ -82,8 +86,8 @@ class FakeLauncher:
         self.limits_s.append(limit_s)
         result = msgspec.convert(answer(msgspec.to_builtins(cell)), Result)
         if cell.id in self.failing:
-            cause = Cause("signal", "killed by SIGSEGV")
-            result = Result(1, cell, "failed", result.started, 1.0, cause, "logs/x.log")
+            status, cause = self.failure
+            result = Result(1, cell, status, result.started, 1.0, cause, "logs/x.log")
         block = None if cell.purpose == "proof" else cell.block
         write_whole(self.folder.result(cell.id, block), msgspec.json.encode(result))
         return Launched(result, 1.0)

@@ -68,18 +68,21 @@ def test_only_the_locked_platform_can_run() -> None:
     assert doctor.examine_platform("Linux", "aarch64").verdict == "NO"
 
 
-def test_bfloat16_is_read_from_the_cpus_flags(tmp_path: Path) -> None:
-    (tmp_path / "with").write_text("flags\t\t: fpu avx512_bf16 amx_bf16\n")
-    (tmp_path / "without").write_text("flags\t\t: fpu avx512f\n")
-    assert doctor.examine_bfloat16(tmp_path / "with").verdict == "ok"
-    assert doctor.examine_bfloat16(tmp_path / "without").verdict == "note"
+def test_bfloat16_is_told() -> None:
+    assert doctor.examine_bfloat16(True).verdict == "ok"
+    assert doctor.examine_bfloat16(False).verdict == "note"
 
 
-def test_driver_is_reported_and_its_absence_too(tmp_path: Path) -> None:
+def test_driver_is_reported_and_its_absence_too() -> None:
     """C1"""
-    (tmp_path / "version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue\n")
-    assert "580.95.05" in doctor.examine_gpu(tmp_path / "version").says
-    assert doctor.examine_gpu(tmp_path / "absent").verdict == "note"
+    assert "580.95.05" in doctor.examine_gpu("580.95.05").says
+    assert doctor.examine_gpu(None).verdict == "note"
+
+
+def test_a_missing_compiler_is_told_with_what_to_install() -> None:
+    assert doctor.examine_compiler("/usr/bin/g++").verdict == "ok"
+    found = doctor.examine_compiler(None)
+    assert (found.verdict, "install g++" in found.says) == ("note", True)
 
 
 def test_environment_is_built_or_stale_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

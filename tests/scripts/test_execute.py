@@ -2,7 +2,7 @@
 
 import io
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from rich.console import Console
@@ -206,3 +206,31 @@ def test_the_time_without_a_launch_is_what_the_lives_of_launches_leave_of_the_bl
 def test_a_schedule_tells_all_launches_in_order() -> None:
     schedule: Schedule = make_schedule(plan(**TOY))
     assert list(schedule) == [*schedule.proofs, *(cell for block in schedule.blocks for cell in block)]
+
+
+@pytest.mark.parametrize(("status", "kind"), [("failed", "proof"), ("skipped", "precision")])
+def test_what_is_not_the_same_work_is_not_measured(
+    folder: RunFolder, status: Literal["failed", "skipped"], kind: str
+) -> None:
+    made = plan(**TOY)
+    baseline = next(cell for cell in made.cells if cell.role == "baseline")
+    launcher = FakeLauncher(folder)
+    launcher.failing = {baseline.id}
+    launcher.failure = status, Cause(kind, "loss[3] is 1 where 2 was expected")
+    account = Execution(made, launcher).go()
+    launched = {cell.id for cell in launcher.cells if cell.purpose == "measure"}
+    assert baseline.id not in launched
+    assert f"{baseline.id}_aa" not in launched, "the twin does the same work"
+    barred = [result for result in account.results if result.cell.id.startswith(baseline.id)][1:]
+    assert len(barred) == 2 * made.blocks
+    assert {result.status for result in barred} == {status}
+    assert all("its proof" in str(result.cause) for result in barred)
+
+
+def test_a_proof_that_died_does_not_keep_a_cell_from_being_measured(folder: RunFolder) -> None:
+    made = plan(**TOY)
+    baseline = next(cell for cell in made.cells if cell.role == "baseline")
+    launcher = FakeLauncher(folder)
+    launcher.failing = {baseline.id}
+    Execution(made, launcher).go()
+    assert baseline.id in {cell.id for cell in launcher.cells if cell.purpose == "measure"}
