@@ -1,12 +1,13 @@
 """Says in one screen what this host can run, and what to do about the rest: ``python -m scripts.doctor``."""
 
+import argparse
 import os
 import platform
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,9 +20,8 @@ from scripts.runs import ROOT, RUNS
 from scripts.stacks import Stack, load_stacks
 
 GIB = 1 << 30
-NEEDED_BYTES = {"host": GIB // 4, "torch-2.15": 6 * GIB, "tensorflow-2.21": 2 * GIB}
-"""Disk that an environment takes, measured once and rounded up. uv's cache shares the files where it
-is on the same file system, and takes as much again where it is not."""
+HOST_BYTES = GIB // 4
+"""Disk that the host's own environment takes."""
 
 Verdict = Literal["ok", "note", "NO"]
 
@@ -56,7 +56,8 @@ def examine() -> Iterator[Finding]:
     recipes = [environments.HOST, *map(recipe_of, stacks)]
     for recipe in recipes:
         yield examine_environment(recipe)
-    yield examine_disk(recipes, shutil.disk_usage(ROOT).free)
+    takes = {environments.HOST.name: HOST_BYTES} | {one.name: int(one.disk_gib * GIB) for one in stacks}
+    yield examine_disk(takes, shutil.disk_usage(ROOT).free)
     yield examine_results(RUNS)
     yield examine_git()
     yield examine_terminal(sys.stdout.encoding)
@@ -128,9 +129,9 @@ def examine_environment(recipe: Recipe) -> Finding:
     return Finding(recipe.name, "note", f"{state}; the next bench session builds it")
 
 
-def examine_disk(recipes: list[Recipe], free_bytes: int) -> Finding:
-    absent = [recipe.name for recipe in recipes if not (environments.VENVS / recipe.name).exists()]
-    needed = sum(NEEDED_BYTES.get(name, 6 * GIB) for name in absent)
+def examine_disk(takes_bytes: Mapping[str, int], free_bytes: int) -> Finding:
+    """``takes_bytes`` are the environments' sizes, by name."""
+    needed = sum(size for name, size in takes_bytes.items() if not (environments.VENVS / name).exists())
     says = f"{free_bytes / GIB:.0f} GiB free, {needed / GIB:.1f} GiB to come"
     if free_bytes < needed:
         return Finding("disk", "NO", f"{says}: make room on the disk of {ROOT}")
@@ -160,7 +161,9 @@ def examine_terminal(encoding: str) -> Finding:
     return Finding("terminal", "note", f"{encoding}: tables are drawn plainly; set LANG=C.UTF-8 for more")
 
 
-def main() -> ExitStatus:
+def main(arguments: Sequence[str]) -> ExitStatus:
+    # None so far, and one that is given must not be ignored.
+    argparse.ArgumentParser(prog="nox -s doctor", description=__doc__).parse_args(arguments)
     findings = list(examine())
     width = max(len(finding.subject) for finding in findings)
     for finding in findings:
@@ -174,7 +177,7 @@ def main() -> ExitStatus:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        sys.exit(main(sys.argv[1:]))
     except Refusal as refusal:
         print(f"doctor: {refusal.message}", file=sys.stderr)
         sys.exit(refusal.status)

@@ -1,7 +1,9 @@
 """Runs every static check and says which failed: ``python -m scripts.lint``."""
 
+import argparse
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from scripts.errors import ExitStatus
@@ -24,7 +26,9 @@ CHECKS = {
 """Commands by what they check."""
 
 
-def main() -> ExitStatus:
+def main(arguments: Sequence[str]) -> ExitStatus:
+    # None so far, and one that is given must not be ignored.
+    argparse.ArgumentParser(prog="nox -s lint", description=__doc__).parse_args(arguments)
     failed = [
         name for name, command in CHECKS.items() if subprocess.run(command, cwd=ROOT, check=False).returncode
     ]
@@ -33,4 +37,4 @@ def main() -> ExitStatus:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -95,7 +95,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="bench", description="Measure, prove and compare.", allow_abbrev=False)
+    parser = _Parser(
+        prog="nox -s bench-cpu --", description="Measure, prove and compare.", allow_abbrev=False
+    )
 
     def several(name: str, says: str) -> None:
         parser.add_argument(name, action="append", metavar="NAME[,NAME]", help=says)

@@ -65,7 +65,8 @@ def enter_host(cells: Sequence[Cell]) -> Entrances:
     obstacles = {
         cell.id: Cause(
             "import",
-            f"{python} has no {cell.framework} (the user's own site folder apart); use --runner venv",
+            f"{python} has no {cell.framework} (the user's own site folder apart); name an interpreter that "
+            f"has it by {VARIABLE}, or use --runner venv",
         )
         for cell in cells
         if cell.framework not in found

@@ -48,6 +48,9 @@ class Stack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Oldest driver that runs the CUDA of the wheels."""
     capabilities: list[Version]
     """Compute capabilities that the wheels have code for."""
+    disk_gib: Annotated[float, Meta(gt=0)]
+    """Disk that the ``venv`` runner's environment takes, rounded up. uv's cache shares the files where it
+    is on the same file system, and takes as much again where it is not."""
     current: bool = False
     """Joins every plan that names no stack."""
 

@@ -40,10 +40,17 @@ def test_any_no_is_the_exit_status(
 ) -> None:
     findings = [doctor.Finding("a", "ok", "fine"), doctor.Finding("b", "NO", "broken: mend it")]
     monkeypatch.setattr(doctor, "examine", lambda: iter(findings))
-    assert doctor.main() == 3
+    assert doctor.main([]) == 3
     assert "broken: mend it" in capsys.readouterr().out
     monkeypatch.setattr(doctor, "examine", lambda: iter(findings[:1]))
-    assert doctor.main() == 0
+    assert doctor.main([]) == 0
+
+
+def test_an_option_is_refused_rather_than_ignored(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        doctor.main(["--json"])
+    assert caught.value.code == 2
+    assert "--json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -97,11 +104,10 @@ def test_environment_is_built_or_stale_or_absent(tmp_path: Path, monkeypatch: py
 
 def test_disk_must_hold_what_is_not_built_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "VENVS", tmp_path)
-    recipe = Recipe("torch-2.15", "3.11", ())
-    assert doctor.examine_disk([recipe], 5 << 30).verdict == "NO"
-    assert doctor.examine_disk([recipe], 7 << 30).verdict == "ok"
-    (tmp_path / "torch-2.15").mkdir()
-    assert doctor.examine_disk([recipe], 1 << 30).verdict == "ok"
+    assert doctor.examine_disk({"a": 6 << 30}, 5 << 30).verdict == "NO"
+    assert doctor.examine_disk({"a": 6 << 30}, 7 << 30).verdict == "ok"
+    (tmp_path / "a").mkdir()
+    assert doctor.examine_disk({"a": 6 << 30}, 1 << 30).verdict == "ok"
 
 
 def test_results_must_be_writable(tmp_path: Path) -> None:
