@@ -1,7 +1,7 @@
 """How long collecting takes: ``python benchmarks/collector.py [--files N ...] [--without-pyperf]``.
 
 Writes runs of results of 100 samples each into a temporary folder, then collects them in a fresh
-process, and compares as many samples with ``pyperf compare_to``.
+process, and compares as many samples with ``pyperf compare_to``. Ends with 1 where a bound does not hold.
 """
 
 import argparse
@@ -26,6 +26,10 @@ VARIANTS = ("torch-eager", "torch-eager", "torch-script", "torch-compile", "tens
 """The baseline, its twin in the A/A pair, and the others."""
 
 
+BOUND_FILES, BOUND_S, BOUND_BYTES = 10_000, 2.0, 300e6
+"""So many files in so long and so much; in proportion where there are more."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -33,6 +37,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, nargs="+", default=[2500, 10000], metavar="N")
     parser.add_argument("--without-pyperf", action="store_true")
     options = parser.parse_args()
+    held = True
     print(f"{'files':>7} {'samples':>9} {'collect':>9} {'memory':>8}" + " " * 3 + "pyperf compare_to")
     for files in options.files:
         with tempfile.TemporaryDirectory() as scratch:
@@ -40,12 +45,15 @@ def main() -> None:
             written = write_run(folder / "run", files)
             command = ["-m", "scripts.collect", str(folder / "run"), "--results", str(folder / "merged")]
             seconds, peak_bytes = run(command)
+            more = max(1.0, written / BOUND_FILES)
+            held = held and seconds <= BOUND_S * more and peak_bytes <= BOUND_BYTES * more
             line = f"{written:>7} {written * SAMPLES:>9} {seconds:>7.2f} s {peak_bytes / 1e6:>5.0f} MB"
             if not options.without_pyperf:
                 pair = write_suites(folder, files)
                 seconds, peak_bytes = run(["-m", "pyperf", "compare_to", "--table", *map(str, pair)])
                 line += f"   {seconds:.2f} s {peak_bytes / 1e6:.0f} MB"
             print(line, flush=True)
+    sys.exit(0 if held else 1)
 
 
 def run(command: list[str]) -> tuple[float, int]:
