@@ -12,8 +12,8 @@ from scripts.errors import ExitStatus
 from scripts.execute import Account
 from scripts.host import BUSY
 from scripts.plan import Plan
-from scripts.progress import describe_launch, describe_s
-from scripts.words import make_visible
+from scripts.progress import describe_launch
+from scripts.words import describe_duration, make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,8 @@ def describe_plan(plan: Plan, catalogue: Mapping[str, Workload], say: Say) -> No
     for note in plan.notes:
         say(f"note: {note}")
     estimate_s = plan.estimate_s()
-    say(f"about {describe_s(estimate_s)}, environments apart; the profile allows {describe_s(plan.bound_s)}")
+    allowed = describe_duration(plan.bound_s)
+    say(f"about {describe_duration(estimate_s)}, environments apart; the profile allows {allowed}")
     if estimate_s > plan.bound_s * ROUNDING:
         say("note: what is asked for takes longer; fewer --variant, --edition or --blocks take less")
 
@@ -85,8 +86,10 @@ def describe_end(account: Account, say: Say) -> None:
     shares = {name: sum(getattr(phases, name) for phases in measured) / total_s for name in PHASES}
     shares["other"] = 1 - sum(shares.values())
     words = (f"{name.removesuffix('_s').replace('_', ' ')} {share:.0%}" for name, share in shares.items())
-    say(f"launches: {describe_s(total_s)}, of which {', '.join(words)}")
-    say(f"blocks: {describe_s(account.blocks_s)}, of which no launch ran in {account.idle_share():.1%}")
+    say(f"launches: {describe_duration(total_s)}, of which {', '.join(words)}")
+    say(
+        f"blocks: {describe_duration(account.blocks_s)}, of which no launch ran in {account.idle_share():.1%}"
+    )
 
 
 def _count(number: int, word: str) -> str:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from scripts import contract, environments, host, uv
 from scripts.environments import EnvironmentRefusal, Recipe
-from scripts.errors import ExitStatus, Refusal
+from scripts.errors import ExitStatus, run_program
 from scripts.host import BUSY
 from scripts.runs import ROOT, RUNS
 from scripts.stacks import Stack, load_stacks
@@ -176,8 +176,4 @@ def main(arguments: Sequence[str]) -> ExitStatus:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except Refusal as refusal:
-        print(f"doctor: {refusal.message}", file=sys.stderr)
-        sys.exit(refusal.status)
+    run_program("doctor", main)

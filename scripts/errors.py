@@ -1,6 +1,9 @@
 """Exit statuses, and the one exception that carries a status and a remedy to the user."""
 
 import enum
+import sys
+from collections.abc import Callable
+from typing import NoReturn
 
 
 class ExitStatus(enum.IntEnum):
@@ -21,3 +24,14 @@ class Refusal(Exception):
         super().__init__(message)
         self.message = message
         self.status = status
+
+
+def run_program(name: str, main: Callable[[list[str]], int]) -> NoReturn:
+    """End the process with what ``main`` makes of its arguments; a refusal is one line and its status."""
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Refusal as refusal:
+        print(f"{name}: {refusal.message}", file=sys.stderr)
+        sys.exit(refusal.status)
+    except KeyboardInterrupt:
+        sys.exit(ExitStatus.INTERRUPTED)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from scripts import environments, uv
 from scripts.catalogue import find_names
-from scripts.errors import ExitStatus, Refusal
+from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.runs import ROOT
 from scripts.stacks import Stack, load_stacks
 
@@ -191,10 +191,4 @@ def main(arguments: Sequence[str]) -> ExitStatus:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except Refusal as refusal:
-        print(f"lock: {refusal.message}", file=sys.stderr)
-        sys.exit(refusal.status)
-    except KeyboardInterrupt:
-        sys.exit(ExitStatus.INTERRUPTED)
+    run_program("lock", main)

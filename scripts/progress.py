@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from scripts.budget import CROWDED, estimate_launch
 from scripts.contract import Cell, Result
 from scripts.order import count_at_once
-from scripts.words import make_visible
+from scripts.words import describe_duration, describe_seconds, make_visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,7 +85,7 @@ class Progress:
             if self._live:
                 from rich.text import Text
 
-                left = describe_s(self._forecast.left_s())
+                left = describe_duration(self._forecast.left_s())
                 line = f"{self._done + 1}/{self._total} {describe_launch(cell)} ... {left} left"
                 self._live.update(Text(line), refresh=True)
             elif cell.purpose == "measure":
@@ -102,7 +102,7 @@ class Progress:
             if not self._is_open:
                 line = self._name(result.cell, self._done) + line
             if not self._live:
-                line += f"  ({describe_s(self._forecast.left_s())} left)"
+                line += f"  ({describe_duration(self._forecast.left_s())} left)"
             self._is_open = False
             self.say(line)
 
@@ -131,20 +131,8 @@ def outcome(result: Result) -> str:
         return f"{result.status}: {make_visible(result.cause.message)}"
     if result.status == "proved":
         return "the same work"
-    each = (f"{describe_s(statistics.median(one.samples_s))} a {one.name}" for one in result.measures)
+    each = (f"{describe_seconds(statistics.median(one.samples_s))} a {one.name}" for one in result.measures)
     return ", ".join(each)
-
-
-def describe_s(seconds: float) -> str:
-    """Write a duration for a reader."""
-    if seconds >= 119.5:
-        return f"{seconds / 60:.0f} min" if seconds >= 595 else f"{seconds / 60:.1f} min"
-    if seconds >= 10:
-        return f"{seconds:.0f} s"
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns" if seconds else "0 s"
 
 
 def _key(cell: Cell) -> tuple[str, str]:

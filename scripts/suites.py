@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scripts import environments, uv
 from scripts.environments import EnvironmentRefusal
-from scripts.errors import ExitStatus, Refusal
+from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.lock import ground_lock, stack_tests_lock
 from scripts.runs import ROOT
 from scripts.stacks import load_stacks
@@ -117,10 +117,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except Refusal as refusal:
-        print(f"tests: {refusal.message}", file=sys.stderr)
-        sys.exit(refusal.status)
-    except KeyboardInterrupt:
-        sys.exit(ExitStatus.INTERRUPTED)
+    run_program("tests", main)

@@ -36,6 +36,15 @@ def describe_seconds(seconds: float | None) -> str:
     return f"{describe_number(seconds / scale)} {unit}"
 
 
+def describe_duration(seconds: float) -> str:
+    """How long something takes a person: ``17 s``, ``4.1 min``, ``25 min``."""
+    if seconds >= 119.5:
+        return f"{seconds / 60:.0f} min" if seconds >= 595 else f"{seconds / 60:.1f} min"
+    if seconds >= 10 or seconds == 0:
+        return f"{seconds:.0f} s"
+    return describe_seconds(seconds)
+
+
 def describe_number(value: float) -> str:
     """Three significant digits, without an exponent where a person needs none."""
     if value == 0 or not 1e-4 <= abs(value) < 1e9:

@@ -8,7 +8,8 @@ from rich.console import Console
 
 from scripts.contract import Cause, Cell, Result
 from scripts.order import make_proofs
-from scripts.progress import Forecast, Progress, describe_launch, describe_s, outcome
+from scripts.progress import Forecast, Progress, describe_launch, outcome
+from scripts.words import describe_duration
 from tests.scripts.fake_ground import answer
 from tests.scripts.plans import plan
 
@@ -131,13 +132,13 @@ def test_words_in_brackets_are_not_taken_for_markup(tmp_path: Path) -> None:
     ("seconds", "words"),
     [
         (0, "0 s"),
-        (5e-8, "50 ns"),
+        (5e-8, "50.0 ns"),
         (0.0123, "12.3 ms"),
-        (1.5, "1.5 s"),
+        (1.5, "1.50 s"),
         (59.6, "60 s"),
         (119, "119 s"),
         (150, "2.5 min"),
     ],
 )
 def test_durations_have_a_fitting_unit(seconds: float, words: str) -> None:
-    assert describe_s(seconds) == words
+    assert describe_duration(seconds) == words
