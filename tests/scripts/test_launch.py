@@ -102,6 +102,11 @@ def test_a_launch_that_dies_is_a_failed_result_with_its_cause_and_log(
     assert read(folder) == result
 
 
+def test_a_launch_that_dies_does_not_leave_an_older_result_of_its_cell(launch: Launch) -> None:
+    assert launch("answer").result.status == "measured"
+    assert launch("die SIGKILL").result.status == "failed"
+
+
 def test_a_hang_is_a_failed_result_and_nothing_of_it_lives_on(launch: Launch, tmp_path: Path) -> None:
     """N3: even what ignores the request to end, and a child of its own."""
     result = launch("hang with a child", limit_s=1).result

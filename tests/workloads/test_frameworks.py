@@ -1,3 +1,7 @@
+import os
+import sys
+import types
+
 import pytest
 
 from tests.workloads.fakes import make_cell
@@ -57,3 +61,18 @@ def test_a_device_that_is_none_is_a_fault(device):
 def test_devices_have_an_index():
     assert frameworks.gpu_index("cpu") is None
     assert frameworks.gpu_index("cuda:3") == 3
+
+
+def test_thread_variables_stand_before_the_framework_is_imported(monkeypatch):
+    """T11: OpenMP and MKL read them once, when they load."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.setenv(name, "64")
+    seen = {}
+    module = types.ModuleType("workloads.frameworks.fake")
+    module.Framework = lambda cell: seen.update(os.environ)
+    monkeypatch.setitem(sys.modules, "workloads.frameworks.fake", module)
+    frameworks.load(make_cell(threads={"intra_op": 3, "inter_op": 1}))
+    assert [seen[name] for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")] == [
+        "3"
+    ] * 3
+    assert seen["CUDA_VISIBLE_DEVICES"] == "-1"

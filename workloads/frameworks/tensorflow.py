@@ -21,6 +21,8 @@ class Framework(object):
         import tensorflow as tf  # isort: skip, so that the one that is missing is the one that is named
         import keras
 
+        if keras.config.backend() != "tensorflow":
+            raise Fault("settings", "Keras computes by %s, not by TensorFlow" % keras.config.backend())
         self.tf = tf
         self.warnings = []
         self.keras = keras

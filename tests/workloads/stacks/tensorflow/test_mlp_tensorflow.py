@@ -1,5 +1,6 @@
 """The MLP in TensorFlow, against the committed trajectory, whole and with each thing broken that matters."""
 
+import os
 import types
 
 import keras
@@ -194,3 +195,68 @@ def test_bfloat16_computes_in_bfloat16(framework, monkeypatch):
     assert tf.bfloat16 in seen
     limits = dict(cell()["tolerances"], losses=2e-2)
     assert proof.judge_losses(dict(cell(), tolerances=limits), [float(loss)])["holds"]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_step_reads_nothing_from_the_device(framework, monkeypatch, variant):
+    """T16"""
+    subject = module.build(cell(variant=variant), framework, "float32")
+    for measure in ("step", "call"):
+        subject.units[measure]()
+
+    eager = type(tf.constant(1.0))
+    real = eager.numpy
+
+    def read(tensor):
+        # TensorFlow's own gradients read axes, which are whole numbers and never on a device.
+        assert not tensor.dtype.is_floating, "a value was read while training"
+        return real(tensor)
+
+    for name in ("_numpy", "numpy", "__float__", "__bool__"):
+        monkeypatch.setattr(eager, name, read)
+    for measure in ("step", "call"):
+        subject.units[measure]()
+    assert subject.host_reads == 0
+
+
+def test_the_device_is_read_from_what_was_computed():
+    """C2"""
+    gpu = types.SimpleNamespace(device="/job:localhost/replica:0/task:0/device:GPU:0")
+    cpu = types.SimpleNamespace(device="/job:localhost/replica:0/task:0/device:CPU:0")
+    # The chosen GPU is the only visible one, and the first whatever its number.
+    read = adapter.Framework.device_of
+    assert read(types.SimpleNamespace(index=3, tf=tf), gpu) == "cuda:3"
+    assert read(types.SimpleNamespace(index=3, tf=tf), cpu) == "cpu"
+
+
+def test_the_device_is_waited_for_by_tensorflows_own_call(framework):
+    """T1, T2"""
+    assert framework.synchronise is tf.test.experimental.sync_devices
+
+
+def test_xla_is_never_left_to_a_default(framework, monkeypatch):
+    """T9: neither by TensorFlow's own clustering nor by a function's jit_compile."""
+    asked = []
+    monkeypatch.setattr(tf.config.optimizer, "set_jit", asked.append)
+    monkeypatch.setattr(tf.config.threading, "set_intra_op_parallelism_threads", lambda count: None)
+    monkeypatch.setattr(tf.config.threading, "set_inter_op_parallelism_threads", lambda count: None)
+    frameworks.load(cell())
+    assert asked == [False]
+    compiled = []
+    monkeypatch.setattr(tf, "function", lambda function, jit_compile=None: compiled.append(jit_compile))
+    for variant in ("tensorflow-graph", "tensorflow-xla"):
+        module.COMPILERS[variant][1](lambda: None)
+    assert compiled == [False, True]
+
+
+def test_another_keras_backend_is_refused(monkeypatch):
+    monkeypatch.setattr(keras.config, "backend", lambda: "jax")
+    with pytest.raises(Fault, match="Keras computes by jax"):
+        frameworks.load(cell())
+
+
+def test_keras_is_told_its_backend(monkeypatch):
+    """Even where the user's own setting says another."""
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    frameworks.load(cell())
+    assert os.environ["KERAS_BACKEND"] == "tensorflow"

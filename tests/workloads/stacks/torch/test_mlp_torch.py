@@ -1,5 +1,6 @@
 """The MLP in PyTorch, against the committed trajectory, whole and with each thing broken that matters."""
 
+import os
 import types
 
 import pytest
@@ -201,3 +202,43 @@ def test_bfloat16_computes_in_bfloat16(framework, monkeypatch):
     )
     assert judged["holds"]
     assert judged["error"] > 1e-6
+
+
+def test_a_step_reads_nothing_from_the_device(framework, monkeypatch):
+    """T16"""
+    subject = module.build(cell(), framework, "float32")
+
+    def read(*arguments, **named):
+        raise AssertionError("a value was read while training")
+
+    for name in ("item", "tolist", "numpy", "cpu", "__float__", "__bool__"):
+        monkeypatch.setattr(torch.Tensor, name, read)
+    for measure in ("step", "call"):
+        subject.units[measure]()
+    assert subject.host_reads == 0
+
+
+def test_the_device_is_read_from_what_was_computed(framework):
+    """C2"""
+    elsewhere = types.SimpleNamespace(device=torch.device("cuda", 1))
+    assert framework.device_of(elsewhere) == "cuda:1"
+    assert framework.device_of(torch.ones(1) + 1) == "cpu"
+
+
+def test_compilers_caches_lie_where_the_cell_says(tmp_path, monkeypatch):
+    """T5"""
+    pretend_gpu(monkeypatch, (9, 0), ["sm_90"])
+    frameworks.load(cell(device="cuda:0", cache=str(tmp_path)))
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "inductor")
+    assert os.environ["TRITON_CACHE_DIR"] == str(tmp_path / "triton")
+
+
+def test_autotuning_and_threads_between_operators_are_set_and_not_left(tmp_path, monkeypatch):
+    """T7, T11"""
+    pretend_gpu(monkeypatch, (9, 0), ["sm_90"])
+    asked = []
+    monkeypatch.setattr(torch, "set_num_interop_threads", asked.append)
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
+    frameworks.load(cell(device="cuda:0", cache=str(tmp_path), threads={"intra_op": 2, "inter_op": 7}))
+    assert asked == [7]
+    assert torch.backends.cudnn.benchmark is False
