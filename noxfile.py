@@ -7,6 +7,7 @@
 Options after ``--`` go to the program that a session runs: ``nox -s bench-cpu -- --help``.
 """
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -88,7 +89,8 @@ def run(session: nox.Session, recipe: Recipe, module: str, *defaults: str) -> No
         sys.exit(refusal.status)
     session.run(
         *(str(python), "-m", module, *defaults, *session.posargs),
-        env=CLEAN,
+        # A program ends with nox, even when nox is told to end and has no time to pass it on.
+        env={**CLEAN, "REMATCH_ENDS_WITH": str(os.getpid())},
         external=True,
         log=False,
         # An interrupted run removes what it started before it ends; by default nox kills it within

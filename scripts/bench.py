@@ -7,6 +7,7 @@ Exit status: 0 all measured; 1 measured, with failures, each named; 2 bad option
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import os
 import shlex
@@ -24,7 +25,7 @@ import msgspec
 from scripts.catalogue import Workload, load_catalogue
 from scripts.closing import describe_end, describe_order, describe_plan, judge, warn_of_load
 from scripts.contract import Cause, Run
-from scripts.errors import ExitStatus, Refusal
+from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.exclusion import hold_device
 from scripts.execute import Account, execute, make_schedule, settle_known
 from scripts.host import GroundFloor, describe_ground
@@ -41,6 +42,7 @@ from scripts.stacks import Stack, load_stacks
 if TYPE_CHECKING:
     from rich.console import Console
 
+PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 GPU_FILES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
 
 
@@ -71,12 +73,13 @@ def main(arguments: Sequence[str], program: Sequence[str] = GROUND_FLOOR) -> int
         arguments: the options, as the user typed them.
         program: what a stack's interpreter runs in each launch.
     """
-    from rich.console import Console
+    from scripts.output import PipedConsole
 
-    console = Console(highlight=False, markup=False)
+    console = PipedConsole(highlight=False, markup=False)
     say = partial(console.print, soft_wrap=True)
     try:
         with _interruptible():
+            _end_with_front_door()
             options = parse_options(arguments)
             catalogue, stacks, ground = load_catalogue(), load_stacks(), describe_ground()
             session = _prepare(options, arguments, catalogue, stacks, ground)
@@ -94,10 +97,6 @@ def main(arguments: Sequence[str], program: Sequence[str] = GROUND_FLOOR) -> int
         return refusal.status
     except KeyboardInterrupt:
         print("bench: interrupted before anything was launched", file=sys.stderr)
-        return ExitStatus.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the output has read enough. What is still buffered has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitStatus.INTERRUPTED
 
 
@@ -144,7 +143,7 @@ def _run(
     try:
         account = _launch(session, launcher, entrances.obstacles, console)
         _compare(folder, console, is_shown=True)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BrokenPipeError):
         print(f"bench: interrupted; go on with: {session.tell_resume()}", file=sys.stderr)
         return ExitStatus.INTERRUPTED
     finally:
@@ -191,6 +190,12 @@ def _compare(folder: RunFolder, console: Console, is_shown: bool) -> None:
         print_comparison(comparison, console)
 
 
+def _end_with_front_door() -> None:
+    """Be interrupted when nox ends, however it ends."""
+    if os.environ.get("REMATCH_ENDS_WITH") == str(os.getppid()):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def _check_device(device: str) -> None:
     if device != "cpu" and not any(path.exists() for path in GPU_FILES):
         raise Refusal(
@@ -223,4 +228,4 @@ def _interruptible() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_program("bench", main)

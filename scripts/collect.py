@@ -14,19 +14,19 @@ import os
 import shlex
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
 
 from scripts.catalogue import find_names
 from scripts.compare import compare
 from scripts.comparison import Comparison, LeftOutFile, RunSummary
-from scripts.contract import Result, Run
+from scripts.contract import Cell, Result, Run
 from scripts.decode import LeftOut, check_version, decode_result, explain, read_bytes
-from scripts.errors import ExitStatus, Refusal
+from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.observation import Observation, Observer
+from scripts.output import PipedConsole
 from scripts.renderings import print_comparison, render_csv, render_markdown
 from scripts.runs import RUNS, RunFolder, write_whole
 from scripts.words import make_visible
@@ -48,6 +48,7 @@ class _Reading:
     def read_run(self, folder: RunFolder) -> None:
         """Read a run's record and results; what cannot be read or trusted is left out, with the reason."""
         name = _show_name(folder.path.resolve().name)
+        planned: dict[str, Cell] = {}
         with self._leaving_out(f"{name}/run.json"):
             if not folder.record.exists():
                 raise LeftOut(str(folder.record), "missing, so that nobody knows what was planned")
@@ -55,6 +56,7 @@ class _Reading:
             if record.id in self.records:
                 raise LeftOut(str(folder.record), f"says again what run {record.id} is")
             self.records[record.id] = record
+            planned = {cell.id: cell for cell in record.cells}
         files: list[str] = []
         with self._leaving_out(f"{name}/cells"):
             files = _list_files(folder.cells)
@@ -63,7 +65,9 @@ class _Reading:
             with self._leaving_out(shown):
                 if not file.endswith(".json"):
                     raise LeftOut(shown, "not a result: its name does not end in .json")
-                self._take(decode_result(f"{folder.cells}/{file}"), file, shown)
+                result = decode_result(f"{folder.cells}/{file}")
+                _check_planned(result.cell, planned, shown)
+                self._take(result, file, shown)
 
     @contextlib.contextmanager
     def _leaving_out(self, shown: str) -> Iterator[None]:
@@ -147,7 +151,30 @@ def find_runs(folders: Sequence[Path]) -> list[Path]:
 
 def _is_run(folder: Path) -> bool:
     run = RunFolder(folder)
-    return run.cells.is_dir() or run.record.is_file()
+    try:
+        return run.cells.is_dir() or run.record.is_file()
+    except PermissionError:
+        # Somebody else's, perhaps: it is left out with its reason, and the others go on.
+        return True
+
+
+def _check_planned(cell: Cell, planned: Mapping[str, Cell], shown: str) -> None:
+    """See that a result answers a cell of its run's plan, where the run says what it planned.
+
+    Raises:
+        LeftOut: it does not, and in which field.
+    """
+    if not planned:
+        return
+    if cell.id not in planned:
+        raise LeftOut(shown, f"{cell.id} is no cell that its run planned")
+    one = planned[cell.id]
+    own = {"block", "position", "cache", "cache_state", "purpose"}
+    if cell.purpose == "proof":
+        own.add("threads")
+    for field in cell.__struct_fields__:
+        if field not in own and getattr(cell, field) != getattr(one, field):
+            raise LeftOut(shown, f"its {field} is not what its run planned")
 
 
 def _list_files(folder: Path) -> list[str]:
@@ -235,8 +262,8 @@ def main(arguments: list[str]) -> int:
             )
         folders = find_runs(options.folders or [RUNS])
         comparison = collect(folders, options.baseline)
-        print_comparison(comparison, Console())
         write_comparison(options.results or (folders[0] if len(folders) == 1 else MERGED), comparison)
+        print_comparison(comparison, PipedConsole())
     except Refusal as refusal:
         print(f"collect: {refusal.message}", file=sys.stderr)
         return refusal.status
@@ -251,4 +278,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_program("collect", main)

@@ -45,9 +45,9 @@ class Protocol(msgspec.Struct, frozen=True):
     """How long a launch measures. Measures whose name ends in ``_epoch`` take one sample an epoch
     (``max_samples`` epochs), with neither calibration nor warm-up."""
 
-    budget_s: Duration
+    budget_s: Annotated[float, Meta(gt=0, le=1e6)]
     """Bound on the samples of one launch, all its measures together, warm-up apart."""
-    warmup_s: Seconds
+    warmup_s: Annotated[float, Meta(ge=0, le=1e6)]
     """Bound on the warm-up of one measure."""
     sample_s: Duration
     """A sample repeats the unit until it lasts at least this long."""
@@ -315,7 +315,7 @@ class Run(msgspec.Struct, frozen=True):
     """As the user could type it again."""
     profile: Name
     seed: Count
-    blocks: Annotated[int, Meta(ge=1)]
+    blocks: Annotated[int, Meta(ge=1, le=1000)]
     cells: Annotated[list[Cell], Meta(min_length=1)]
     """Every cell to be measured, as in block 0 at position 0."""
     machine: Machine

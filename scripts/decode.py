@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from scripts.contract import SCHEMA, Losses, Measure, Proof, Result
+from scripts.contract import SCHEMA, Losses, Measure, Proof, Result, Tolerances
 
 LARGEST_BYTES = 256 * 2**20
 """No launch writes so much; a foreign file may."""
@@ -16,6 +16,10 @@ SHORTEST_S = 1e-9
 LONGEST_S = 1e9
 LARGEST_WORK = 1e30
 """Beyond these, rates and ratios would leave the range of doubles."""
+
+
+COUNT_TOLERANCE = 0.5
+"""Counts are whole."""
 
 
 class LeftOut(Exception):
@@ -134,7 +138,7 @@ def _find_fault(result: Result) -> str | None:
         return fault
     if result.losses and (fault := _find_losses_fault(result.losses, cell.tolerances.losses)):
         return fault
-    if result.proof and (fault := _find_proof_fault(result.proof)):
+    if result.proof and (fault := _find_proof_fault(result.proof, cell.tolerances)):
         return fault
     if result.status in ("failed", "skipped"):
         return None if result.cause else f"status is {result.status} and no cause is given"
@@ -192,8 +196,14 @@ def _find_losses_fault(losses: Losses, tolerance: float) -> str | None:
     return None
 
 
-def _find_proof_fault(proof: Proof) -> str | None:
+def _find_proof_fault(proof: Proof, allowed: Tolerances) -> str | None:
+    """See that a proof is one by what its cell asks for, and not by its own word."""
+    if proof.dtype != allowed.dtype:
+        return f"proved in {proof.dtype} where the cell asks for {allowed.dtype}"
     for check in proof.checks:
+        bound = COUNT_TOLERANCE if "count" in check.name else max(allowed.gradients, allowed.update)
+        if check.tolerance > bound:
+            return f"{check.name}: judged by {check.tolerance:g} where the cell allows {bound:g}"
         if (check.error == 0) != (check.value == check.expected):
             pair = f"{check.value:.9g} beside {check.expected:.9g}"
             return f"{check.name}: {pair} is said to be off by {check.error:g}"

@@ -1,6 +1,7 @@
 """Exit statuses, and the one exception that carries a status and a remedy to the user."""
 
 import enum
+import os
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -28,10 +29,21 @@ class Refusal(Exception):
 
 def run_program(name: str, main: Callable[[list[str]], int]) -> NoReturn:
     """End the process with what ``main`` makes of its arguments; a refusal is one line and its status."""
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        sys.exit(main(sys.argv[1:]))
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
     except Refusal as refusal:
         print(f"{name}: {refusal.message}", file=sys.stderr)
-        sys.exit(refusal.status)
+        status = refusal.status
     except KeyboardInterrupt:
-        sys.exit(ExitStatus.INTERRUPTED)
+        status = ExitStatus.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has read enough. What is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = ExitStatus.INTERRUPTED
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"{name}: {where}{error.strerror}", file=sys.stderr)
+        status = ExitStatus.BAD_OPTIONS
+    sys.exit(status)

@@ -26,7 +26,14 @@ def git_state(root: Path = ROOT) -> contract.Git | None:
     environment.update(GIT_CEILING_DIRECTORIES=str(root.parent), GIT_OPTIONAL_LOCKS="0")
     try:
         answer = subprocess.run(
-            command, cwd=root, env=environment, capture_output=True, text=True, timeout=20, check=False
+            command,
+            cwd=root,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=20,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

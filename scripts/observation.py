@@ -147,6 +147,10 @@ class Observer:
         ordered = sorted(measure.samples_s)
         count = len(ordered)
         settings = {**result.settings, "loop": measure.loop, "host_reads": measure.host_reads}
+        if result.environment is not None:
+            settings["python"] = result.environment.python
+            for name, value in result.environment.variables.items():
+                settings[f"variable.{name}"] = value
         return Timing(
             (ordered[(count - 1) // 2] + ordered[count // 2]) / 2,
             ordered[0],

@@ -161,7 +161,7 @@ def _number(kind: type[Number], least: Number, most: Number) -> Callable[[str], 
 
 
 def _device(text: str) -> str:
-    if text != "cpu" and not re.fullmatch(r"cuda:\d{1,3}", text):
+    if text != "cpu" and not re.fullmatch(r"cuda:[0-9]{1,3}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is neither cpu nor cuda:N")
     return text
 
@@ -173,7 +173,10 @@ def _gpu(text: str) -> str:
 def _folder(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("the folder's name is empty")
-    return Path(text).expanduser()
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from error
 
 
 def _refuse_unavailable(said: argparse.Namespace) -> None:

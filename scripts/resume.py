@@ -15,6 +15,8 @@ from scripts.plan import Plan, sum_bounds
 from scripts.profiles import PROFILES
 from scripts.runs import RunFolder
 
+OUTER_CAUSES = ("signal", "time-limit", "python", "install")
+RUNNERS = ("venv", "host")
 _HOST = ("host", "cpu_model", "cpus_usable")
 
 
@@ -25,17 +27,22 @@ def load_run(named: str, results: Path) -> tuple[RunFolder, Run]:
         Refusal: there is none, or it is not whole.
     """
     candidates = [Path(named), results / named]
-    folder = next((RunFolder(path) for path in candidates if (path / "run.json").is_file()), None)
+    try:
+        folder = next((RunFolder(path) for path in candidates if (path / "run.json").is_file()), None)
+    except (OSError, ValueError) as error:
+        raise Refusal(f"--resume {named[:200]}: cannot be read ({error})") from error
     if folder is None:
         raise Refusal(f"--resume {named}: no run.json in {' or '.join(map(str, candidates))}")
     try:
         run = msgspec.json.decode(folder.record.read_bytes(), type=Run)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
         raise Refusal(f"{folder.record}: {error}; this run cannot be resumed, start a new one") from error
     for cell in run.cells:
-        for field in ("id", "run", "workload", "framework", "module", "stack"):
-            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", getattr(cell, field)):
+        for field in ("id", "run", "workload", "framework", "module", "stack", "variant"):
+            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}", getattr(cell, field)):
                 raise Refusal(f"{folder.record}: a cell's {field} is no plain name; start a new run")
+        if cell.runner not in RUNNERS:
+            raise Refusal(f"{folder.record}: the runner {cell.runner} is not in this version")
     if run.schema != SCHEMA:
         raise Refusal(f"{folder.record}: schema {run.schema}, where {SCHEMA} is read; start a new run")
     return folder, run
@@ -74,6 +81,9 @@ def restore_plan(run: Run, catalogue: Mapping[str, Workload], machine: Machine) 
     """
     if run.profile not in PROFILES:
         raise Refusal(f"{run.id} has the profile {run.profile!r}, which is not known here; start a new run")
+    for cell in run.cells:
+        if cell.workload not in catalogue or cell.variant not in catalogue[cell.workload].variants:
+            raise Refusal(f"{run.id}: there is no {cell.variant} of {cell.workload} here; start a new run")
     return Plan(
         cells=run.cells,
         blocks=run.blocks,
@@ -88,9 +98,12 @@ def restore_plan(run: Run, catalogue: Mapping[str, Workload], machine: Machine) 
 
 
 def find_result(folder: RunFolder, cell: Cell) -> Result | None:
-    """Return the result that ``folder`` already has of this launch, if it is whole."""
+    """Return the result that ``folder`` already has of this launch, if it is whole, and if what it says
+    is of the cell's own making: what was killed or could not start is launched again."""
     try:
         result = decode_result(folder.result(cell.id, None if cell.purpose == "proof" else cell.block))
     except LeftOut:
+        return None
+    if result.cause is not None and result.cause.kind in OUTER_CAUSES:
         return None
     return result if replace(result.cell, cache=cell.cache) == cell else None

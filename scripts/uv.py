@@ -111,7 +111,9 @@ def find_python(uv: Sequence[str], wanted: str) -> Optional[Path]:  # noqa: UP04
     if answer.returncode == 0:
         return Path(answer.stdout.strip())
     # uv sees pyenv's shims, which refuse to run a version that is installed and not selected.
-    versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    # Not by Path, which raises where a user has no home.
+    root = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")  # noqa: PTH111
+    versions = Path(root, "versions")
     found = [
         path for path in versions.glob(f"{wanted}.*/bin/python") if re.fullmatch(r"[\d.]+", path.parts[-3])
     ]

@@ -185,6 +185,12 @@ def test_a_run_does_not_go_on_where_something_that_matters_has_changed(bench: Be
         "schema 2": lambda record: record.update(schema=2),
         "start a new one": lambda record: record.pop("cells"),
         "profile 'slow'": lambda record: record.update(profile="slow"),
+        "a cell's id is no plain name": lambda record: record["cells"][0].update(id="../../../x"),
+        "a cell's stack is no plain name": lambda record: record["cells"][0].update(stack="/etc"),
+        "the runner docker is not in this version": lambda record: record["cells"][0].update(runner="docker"),
+        "length >= 1": lambda record: record.update(cells=[]),
+        "<= 1000": lambda record: record.update(blocks=10**12),
+        "there is no torch-else of mlp": lambda record: record["cells"][0].update(variant="torch-else"),
     }
     for words, alter in changes.items():
         (bench.only_run() / "run.json").write_text(whole)

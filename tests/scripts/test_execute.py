@@ -234,3 +234,19 @@ def test_a_proof_that_died_does_not_keep_a_cell_from_being_measured(folder: RunF
     launcher.failing = {baseline.id}
     Execution(made, launcher).go()
     assert baseline.id in {cell.id for cell in launcher.cells if cell.purpose == "measure"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "again"), [("signal", True), ("time-limit", True), ("exception", False), ("losses", False)]
+)
+def test_going_on_launches_again_what_was_killed_and_not_what_failed_by_itself(
+    folder: RunFolder, kind: str, again: bool
+) -> None:
+    made = plan(**TOY)
+    launcher = FakeLauncher(folder)
+    launcher.failing = {"toy_fair_torch-compile_torch-2_venv_cpu_fp32"}
+    launcher.failure = "failed", Cause(kind, "of some kind")
+    Execution(made, launcher).go()
+    _, left = settle_known(make_schedule(made), folder, {})
+    ids = {cell.id for cell in left}
+    assert ids == (launcher.failing if again else set())

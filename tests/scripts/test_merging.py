@@ -1,5 +1,6 @@
 """What merging runs must not hide, and what a ceiling can and cannot be."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,53 @@ def test_launches_without_a_partner_are_told(tmp_path: Path) -> None:
     row = find_row(collect([folder]), "torch-compile")
     assert row.blocks == 4
     assert "2 of its 6 launches have none to stand beside" in str(row.cause)
+
+
+def test_launches_under_other_variables_are_no_launches_of_one_row(tmp_path: Path) -> None:
+    """R5: a run with OMP_PROC_BIND is not pooled with one without."""
+    plain = make_run(tmp_path / "plain", {"torch-compile": 0.57})
+    bound = make_run(
+        tmp_path / "bound",
+        {"torch-compile": 0.57},
+        change=put("environment.variables.OMP_PROC_BIND", "spread"),
+    )
+    row = find_row(collect([plain, bound]), "torch-compile")
+    assert row.verdict == "not comparable"
+    assert "variable.OMP_PROC_BIND" in str(row.cause)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("threads", {"intra_op": 7, "inter_op": 7}), ("baseline", "torch-script"), ("role", "ceiling")],
+)
+def test_a_result_that_its_run_did_not_plan_is_left_out(tmp_path: Path, field: str, value: object) -> None:
+    folder = make_run(tmp_path / "run", {"torch-compile": 0.57})
+    record = made_runs.load("run")
+    paths = sorted(folder.glob("cells/*.0.json"))
+    cells = [json.loads(path.read_text())["cell"] for path in paths]
+    record.update(id="run", blocks=6, cells=[cell | {"position": 0} for cell in cells])
+    (folder / "run.json").write_text(json.dumps(record))
+    assert collect([folder]).left_out == []
+    changed = json.loads(paths[0].read_text())
+    changed["cell"][field] = value
+    paths[0].write_text(json.dumps(changed))
+    (left,) = collect([folder]).left_out
+    assert left.reason == f"its {field} is not what its run planned"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (put("proof.dtype", "float32"), "proved in float32 where the cell asks for float64"),
+        (lambda made: made["proof"]["checks"][0].update(tolerance=1.0), "judged by 1 where the cell allows"),
+    ],
+)
+def test_a_proof_does_not_set_its_own_tolerance(tmp_path: Path, change: Change, reason: str) -> None:
+    def loosen(result: dict[str, Any]) -> None:
+        if result["cell"]["purpose"] == "proof":
+            change(result)
+
+    comparison = collect([make_run(tmp_path / "run", {"torch-compile": 0.57}, change=loosen)])
+    assert all(reason in left.reason for left in comparison.left_out if "proof" in left.file)
+    assert sum("proof" in left.file for left in comparison.left_out) == 2
+    assert find_row(comparison, "torch-compile").ratio is None
