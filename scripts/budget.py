@@ -8,8 +8,8 @@ from scripts.contract import Cell, Protocol
 from scripts.order import count_at_once
 from scripts.profiles import Profile
 
-USED = 0.97
-"""Of a bound; the rest is for planning and for the tables."""
+USED = 0.92
+"""Of a bound; the rest is for planning, for the tables and for a machine slower than expected."""
 MOST_S = 12.0
 """Of warm-up and sampling in one launch, where the profile's bound decides."""
 SAMPLING_SHARE = 2 / 3

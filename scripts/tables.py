@@ -139,7 +139,7 @@ def _make_notes(group: Group, labels: list[str]) -> list[str]:
         if row.cause:
             said.append(make_visible(row.cause) + (f" (log: {make_visible(row.log)})" if row.log else ""))
         if row.more_blocks:
-            said.append(f"about {row.more_blocks} more blocks would settle it")
+            said.append(f"about {row.more_blocks} more block{'s' * (row.more_blocks > 1)} would settle it")
         if row.proof != "holds" and row.status == "measured" and row.verdict != "not comparable":
             said.append(f"proof {row.proof}")
         if row.figures:
