@@ -94,7 +94,8 @@ def bring(private: Path, lock: Path, log: IO[str]) -> list[str]:
     if not _runs([*install, "--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(lock)], log):
         raise EnvironmentRefusal(
             "install",
-            f"uv is not installed and could not be fetched ({_last_error(Path(log.name))}); install uv",
+            f"uv is not installed and could not be fetched ({_last_error(Path(log.name))}); install uv, or see "
+            f"{log.name}",
         )
     return [str(private / "bin" / "uv")]
 
@@ -160,7 +161,7 @@ def _reason(output: str) -> str:
 def _last_error(log: Path) -> str:
     """Return pip's last word on what went wrong."""
     errors = re.findall(r"^(?:ERROR|WARNING): (.+)$", log.read_text(errors="replace"), re.MULTILINE)
-    return errors[-1][:300] if errors else f"see {log}"
+    return errors[-1][:300] if errors else "for no reason that pip gave"
 
 
 def _names(locks: Sequence[Path]) -> str:
