@@ -94,8 +94,8 @@ def bring(private: Path, lock: Path, log: IO[str]) -> list[str]:
     if not _runs([*install, "--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(lock)], log):
         raise EnvironmentRefusal(
             "install",
-            f"uv is not installed and could not be fetched ({_last_error(Path(log.name))}); install uv, or see "
-            f"{log.name}",
+            f"uv is not installed and could not be fetched ({_last_error(Path(log.name))}); install uv, "
+            f"or see {log.name}",
         )
     return [str(private / "bin" / "uv")]
 

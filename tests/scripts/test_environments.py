@@ -22,9 +22,14 @@ INICONFIG = (
 NOWHERE = "http://127.0.0.1:9"
 
 
+TOOL = Path(environments.find_uv()[0])
+"""Of this host, or brought in: once, and not by each test."""
+
+
 @pytest.fixture(autouse=True)
 def venvs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(environments, "VENVS", tmp_path / "venvs")
+    monkeypatch.setenv("PATH", str(TOOL.parent), prepend=os.pathsep)
     return tmp_path / "venvs"
 
 
