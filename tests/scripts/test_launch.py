@@ -107,6 +107,15 @@ def test_a_launch_that_dies_does_not_leave_an_older_result_of_its_cell(launch: L
     assert launch("die SIGKILL").result.status == "failed"
 
 
+def test_each_launch_is_a_process_of_its_own(launch: Launch, tmp_path: Path) -> None:
+    """T15"""
+    launch("answer")
+    launch("answer")
+    pids = [line.split()[0] for line in (tmp_path / "starts").read_text().splitlines()]
+    assert len(set(pids)) == 2
+    assert str(os.getpid()) not in pids
+
+
 def test_a_hang_is_a_failed_result_and_nothing_of_it_lives_on(launch: Launch, tmp_path: Path) -> None:
     """N3: even what ignores the request to end, and a child of its own."""
     result = launch("hang with a child", limit_s=1).result

@@ -89,6 +89,7 @@ BREAKS = {
 
 @pytest.mark.parametrize("name", sorted(BREAKS))
 def test_a_broken_side_fails_its_proof(framework, monkeypatch, name):
+    """P3, P5"""
     BREAKS[name](monkeypatch)
     assert not prove(framework)["holds"]
 
