@@ -119,7 +119,7 @@ class Cell(msgspec.Struct, frozen=True):
     stack: Name
     runner: Runner
     device: Name
-    """``cpu`` or ``cuda:N``."""
+    """``cpu`` or ``cuda:N``, as the host numbers its GPUs (in the order of their bus, as nvidia-smi does)."""
     precision: Precision
     parameters: dict[str, Parameter]
     measures: Annotated[list[Name], Meta(min_length=1)]
@@ -138,6 +138,8 @@ class Cell(msgspec.Struct, frozen=True):
     baseline: Name | None = None
     """Variant that this cell's group is compared with; none for ceilings."""
     data: Data | None = None
+    device_index: Count | None = None
+    """Index of the GPU as the launched process numbers those that it sees; N of ``device`` where none."""
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -234,7 +236,7 @@ class Device(msgspec.Struct, frozen=True):
 
     asked: Name
     observed: Name
-    """Read from a tensor that was computed there."""
+    """Read from a tensor that was computed there, as the launched process numbers its GPUs."""
     model: str
     driver: str | None = None
     capability: str | None = None
@@ -272,6 +274,31 @@ class Memory(msgspec.Struct, frozen=True):
     """Of the process and its loader workers, summed proportional set size."""
 
 
+class GpuReading(msgspec.Struct, frozen=True):
+    """State of a GPU at one moment, by NVML; what a GPU does not tell is none."""
+
+    sm_clock_mhz: Count | None = None
+    memory_clock_mhz: Count | None = None
+    temperature_c: float | None = None
+    power_w: Seconds | None = None
+    throttle: list[str] = []
+    """Reasons for which its clocks are held down now, NVML's names in words: ``power cap``."""
+
+
+class GpuWatch(msgspec.Struct, frozen=True):
+    """The GPU around one launch, read by the host."""
+
+    uuid: Name
+    before: GpuReading
+    after: GpuReading
+    mean_power_w: Seconds | None = None
+    """Over the launch, by the GPU's own count of energy."""
+    sm_clock_mhz: Seconds | None = None
+    """Median over the launch, of the samples that the driver keeps by itself."""
+    throttled_s: dict[str, Seconds] = {}
+    """Seconds of the launch in which clocks were held down, by reason, as the driver counts them."""
+
+
 class Result(msgspec.Struct, frozen=True):
     """What one launch answers. Written by the ground floor, or by the host for a launch that died
     or never started."""
@@ -302,6 +329,8 @@ class Result(msgspec.Struct, frozen=True):
     memory: Memory | None = None
     environment: Environment | None = None
     warnings: list[str] = []
+    gpu: GpuWatch | None = None
+    """Written by the host."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -322,3 +351,5 @@ class Run(msgspec.Struct, frozen=True):
     git: Git | None = None
     tools: dict[str, str] = {}
     """Versions of the host floor's own packages."""
+    engine: dict[str, str] = {}
+    """What is known of the container engine, where one was used."""

@@ -162,7 +162,8 @@ def _find_measured_fault(result: Result) -> str | None:
         return "measured without synchronisation with the device: its times may leave out work"
     if result.environment is None or result.device is None:
         return "does not say on which machine and device it was measured"
-    if not result.device.observed == result.device.asked == cell.device:
+    seen_as = cell.device if cell.device_index is None else f"cuda:{cell.device_index}"
+    if (result.device.asked, result.device.observed) != (cell.device, seen_as):
         return f"asked for {cell.device} and computed on {result.device.observed}"
     return next((fault for measure in result.measures if (fault := _find_range_fault(measure))), None)
 
