@@ -11,6 +11,7 @@ from typing import NoReturn, TypeVar, cast, get_args
 from scripts.catalogue import find_names
 from scripts.contract import Edition, Precision, Runner
 from scripts.errors import Refusal
+from scripts.image_inputs import BASES, is_base
 from scripts.profiles import DEFAULT, PROFILES
 from scripts.runs import RUNS
 
@@ -33,7 +34,7 @@ class Options:
     stacks: tuple[str, ...] = ()
     editions: tuple[Edition, ...] = ()
     profile: str | None = None
-    runner: Runner | None = None
+    runners: tuple[Runner, ...] = ()
     device: str | None = None
     precisions: tuple[Precision, ...] = ()
     blocks: int | None = None
@@ -41,6 +42,8 @@ class Options:
     threads: int | None = None
     seed: int | None = None
     baseline: str | None = None
+    base: str | None = None
+    """As ``scripts.images`` takes it."""
     results: Path = RUNS
     resume: str | None = None
     dry_run: bool = False
@@ -59,14 +62,14 @@ def parse_options(arguments: Sequence[str]) -> Options:
     editions = find_names("edition", _split(said.edition), [*get_args(Edition), "all"])
     precisions = find_names("precision", _split(said.precision), get_args(Precision))
     find_names("profile", [said.profile] if said.profile else [], PROFILES)
-    find_names("runner", [said.runner] if said.runner else [], get_args(Runner))
+    runners = find_names("runner", _split(said.runner and [said.runner]), get_args(Runner))
     return Options(
         workloads=_split(said.workload),
         variants=_split(said.variant),
         stacks=_split(said.stack),
         editions=get_args(Edition) if "all" in editions else cast(tuple[Edition, ...], tuple(editions)),
         profile=said.profile,
-        runner=said.runner,
+        runners=cast(tuple[Runner, ...], tuple(runners)),
         device=said.device,
         precisions=cast(tuple[Precision, ...], tuple(precisions)),
         blocks=said.blocks,
@@ -74,6 +77,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
         threads=said.threads,
         seed=said.seed,
         baseline=said.baseline,
+        base=said.base,
         results=said.results or RUNS,
         resume=said.resume,
         dry_run=bool(said.dry_run),
@@ -95,9 +99,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="nox -s bench-cpu --", description="Measure, prove and compare.", allow_abbrev=False
-    )
+    parser = _Parser(prog="nox -s SESSION --", description="Measure, prove and compare.", allow_abbrev=False)
 
     def several(name: str, says: str) -> None:
         parser.add_argument(name, action="append", metavar="NAME[,NAME]", help=says)
@@ -108,7 +110,12 @@ def _make_parser() -> argparse.ArgumentParser:
     several("--edition", "article, fair or all (default: as the profile has it)")
     several("--precision", "fp32, tf32, bf16 (default: fp32)")
     parser.add_argument("--profile", help=f"{', '.join(PROFILES)} (default: {DEFAULT})")
-    parser.add_argument("--runner", help="venv, or host for the interpreter at hand (default: venv)")
+    parser.add_argument(
+        "--runner",
+        metavar="NAME[,NAME]",
+        help="docker, venv, or host for the interpreter at hand; several measure both in each block "
+        "(default: the session's)",
+    )
     parser.add_argument("--device", type=_device, help="cpu or cuda:N (default: cpu)")
     parser.add_argument("--gpu", type=_gpu, dest="device", metavar="N", help="short for --device cuda:N")
     parser.add_argument(
@@ -127,7 +134,13 @@ def _make_parser() -> argparse.ArgumentParser:
         "--seed", type=_number(int, 0, MAX_SEED), metavar="N", help="draws the order of launches"
     )
     parser.add_argument("--data", metavar="DIR", help="not in this version")
-    parser.add_argument("--base", metavar="IMAGE", help="not in this version")
+    parser.add_argument(
+        "--base",
+        type=_base,
+        metavar="BASE",
+        help="of the images: pinned, alternative, local or IMAGE@sha256:DIGEST (default: pinned, or local "
+        "where only such an image is there)",
+    )
     parser.add_argument("--baseline", metavar="VARIANT", help="what the others are compared with")
     parser.add_argument("--results", type=_folder, metavar="DIR", help="where the run's folder goes")
     parser.add_argument(
@@ -170,6 +183,12 @@ def _gpu(text: str) -> str:
     return _device(f"cuda:{text}")
 
 
+def _base(text: str) -> str:
+    if not is_base(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(BASES)} and no IMAGE@sha256:DIGEST")
+    return text
+
+
 def _folder(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("the folder's name is empty")
@@ -180,10 +199,8 @@ def _folder(text: str) -> Path:
 
 
 def _refuse_unavailable(said: argparse.Namespace) -> None:
-    if said.runner == "docker":
-        raise Refusal("--runner docker: not available in this version; use --runner venv")
-    if said.base is not None:
-        raise Refusal("--base: there are no containers in this version; leave it out")
+    if said.base is not None and "docker" not in (said.runner or "").split(","):
+        raise Refusal("--base: only containers have a base; use --runner docker, or leave it out")
     if said.data is not None:
         raise Refusal("--data: no workload of this version reads data; leave it out")
 

@@ -31,6 +31,13 @@ class Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Vendor's image with the same CUDA."""
 
 
+class ImageSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an image takes, as was seen, rounded up."""
+
+    download_gib: Annotated[float, Meta(gt=0)]
+    disk_gib: Annotated[float, Meta(gt=0)]
+
+
 class Stack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One pinned environment."""
 
@@ -41,27 +48,34 @@ class Stack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Versions, by what a variant may ask for."""
     requirements: Requirements
     venv: Requirements | None = None
-    """Of the ``venv`` runner, where they differ from the image's."""
+    """Of the ``venv`` runner on a CPU, where they differ from the image's."""
     base: Base
     cuda: Version
     driver: Version
     """Oldest driver that runs the CUDA of the wheels."""
     capabilities: list[Version]
     """Compute capabilities that the wheels have code for."""
+    ptx: Version | None = None
+    """Newest capability that the wheels have PTX for, which the driver compiles for any newer GPU."""
     disk_gib: Annotated[float, Meta(gt=0)]
     """Disk that the ``venv`` runner's environment takes, rounded up. uv's cache shares the files where it
     is on the same file system, and takes as much again where it is not."""
+    image: ImageSize
     current: bool = False
     """Joins every plan that names no stack."""
 
-    def lock_for(self, runner: Pinned) -> Path:
-        return Path(self.folder, self._requirements_for(runner).lock)
+    def lock_for(self, runner: Pinned, device: str = "cpu") -> Path:
+        return Path(self.folder, self._requirements_for(runner, device).lock)
 
-    def input_for(self, runner: Pinned) -> Path:
-        return Path(self.folder, self._requirements_for(runner).input)
+    def input_for(self, runner: Pinned, device: str = "cpu") -> Path:
+        return Path(self.folder, self._requirements_for(runner, device).input)
 
-    def _requirements_for(self, runner: Pinned) -> Requirements:
-        return self.venv if runner == "venv" and self.venv else self.requirements
+    def environment_for(self, device: str) -> str:
+        """Name the ``venv`` runner's environment: one with CUDA is another than one without."""
+        return self.name if device == "cpu" or not self.venv else f"{self.name}-cuda"
+
+    def _requirements_for(self, runner: Pinned, device: str) -> Requirements:
+        return self.venv if runner == "venv" and device == "cpu" and self.venv else self.requirements
 
 
 def load_stacks(path: Path = STACKS) -> dict[str, Stack]:
