@@ -4,45 +4,46 @@ import re
 import signal
 from pathlib import Path
 
+from scripts.advice import advise
 from scripts.contract import Cause
 from scripts.process import Ending
 
 TAIL_BYTES = 8192
 LINE = 300
-
-_PATTERNS = (
-    (
-        "shared-memory",
-        re.compile(r"insufficient shared memory|\(shm\)|bus error", re.IGNORECASE),
-        "shared memory too small for loader workers",
-    ),
-    (
-        "out-of-memory",
-        re.compile(
-            r"out of memory|MemoryError|(?:can't|cannot) allocate memory|std::bad_alloc|RESOURCE_EXHAUSTED",
-            re.IGNORECASE,
-        ),
-        "out of memory",
-    ),
+_ADVISED = ("shared-memory", "driver", "driver-absent", "gpu-lost", "kernels", "disk", "out-of-memory")
+"""Kinds of advice on what a launched process prints; the others are on what an engine does."""
+_MEMORY = re.compile(
+    r"out of memory|MemoryError|(?:can't|cannot) allocate memory|std::bad_alloc|RESOURCE_EXHAUSTED",
+    re.IGNORECASE,
 )
 
 
-def diagnose(ending: Ending, log: Path, limit_s: float, oom_kills: int) -> Cause:
-    """Name the cause of a launch's end without a result.
-
-    Args:
-        oom_kills: processes that the kernel killed for memory meanwhile, see ``count_oom_kills``.
-    """
+def diagnose(ending: Ending, log: Path, limit_s: float) -> Cause:
+    """Name the cause of a launch's end without a result."""
+    if ending.cause is not None:
+        return ending.cause
     if ending.timed_out:
         return Cause("time-limit", f"no end within {limit_s:.0f} s; it was killed")
     tail = read_tail(log)
-    for kind, pattern, words in _PATTERNS:
-        if found := [line for line in tail if pattern.search(line)]:
-            return Cause(kind, f"{words}: {found[-1]}")
+    if cause := recognise(tail):
+        return cause
     if ending.returncode < 0:
-        return _explain_signal(-ending.returncode, oom_kills)
+        return _explain_signal(-ending.returncode, ending.oom_kills)
     last = tail[-1] if tail else "it printed nothing"
+    if ending.oom_kills:
+        return Cause("out-of-memory", f"the kernel killed a process for memory meanwhile: {last}")
     return Cause("exit", f"ended with status {ending.returncode} and no result: {last}")
+
+
+def recognise(lines: list[str]) -> Cause | None:
+    """Find what is known among the last lines of a process, the last of them first."""
+    for line in reversed(lines):
+        advice = advise(line)
+        if advice is not None and advice.kind in _ADVISED:
+            return Cause(advice.kind, f"{advice.message} ({line})")
+        if _MEMORY.search(line):
+            return Cause("out-of-memory", f"out of memory: {line}")
+    return None
 
 
 def read_tail(log: Path) -> list[str]:
@@ -55,15 +56,6 @@ def read_tail(log: Path) -> list[str]:
         return []
     lines = ("".join(filter(str.isprintable, line)).strip() for line in content.splitlines())
     return [line[:LINE] for line in lines if line]
-
-
-def count_oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int:
-    """Count the processes that the kernel killed for memory since it started."""
-    try:
-        found = re.search(r"^oom_kill (\d+)$", vmstat.read_text(), re.MULTILINE)
-    except OSError:
-        return 0
-    return int(found.group(1)) if found else 0
 
 
 def _explain_signal(number: int, oom_kills: int) -> Cause:

@@ -1,12 +1,13 @@
 """One launch: a fresh process for one cell, and always a result."""
 
+import abc
 import contextlib
 import os
 import random
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -14,24 +15,22 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from scripts.contract import SCHEMA, Cause, Cell, Result
-from scripts.decode import LeftOut, decode_result
-from scripts.diagnosis import count_oom_kills, diagnose
+from scripts.contract import Cell, Result
 from scripts.errors import ExitStatus, Refusal
 from scripts.process import Child, Ending
 from scripts.runs import ROOT, RunFolder, write_whole
+from scripts.settlement import settle
 
 GROUND_FLOOR = ("-m", "workloads")
-PASSED = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
-
-
 JIT_CACHE = ROOT / ".venvs" / "cuda"
 JIT_CACHE_BYTES = 4 * 2**30
+_PASSED = ("LANG", "LC_ALL", "TZ")
+_PASSED_HERE = ("PATH", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
 
 
 @dataclass(frozen=True)
 class Launched:
-    """A result, which is also in its file, and how long the process lived."""
+    """A result, and how long the process lived."""
 
     result: Result
     seconds: float
@@ -45,11 +44,166 @@ class Launcher(Protocol):
     def launch(self, cell: Cell, limit_s: float) -> Launched:
         """Run ``cell`` to its end and write its result; never longer than ``limit_s`` and a little."""
 
+    def prime(self, cell: Cell, limit_s: float) -> Launched:
+        """The same for what it leaves in the driver's cache: its log is kept, its result is not."""
+
     def stop(self) -> None:
         """End all launches in flight, from any thread, and refuse further ones."""
 
+    def close(self) -> None:
+        """Remove what was kept between launches."""
 
-class LocalLauncher:
+
+class RunnerLauncher:
+    """Launches each cell by its runner: blocks may mix them."""
+
+    def __init__(self, folder: RunFolder, launchers: Mapping[str, Launcher]) -> None:
+        """
+        Args:
+            launchers: by runner.
+        """
+        self.folder = folder
+        self._launchers = launchers
+
+    def launch(self, cell: Cell, limit_s: float) -> Launched:
+        """As in ``Launcher``."""
+        return self._launchers[cell.runner].launch(cell, limit_s)
+
+    def prime(self, cell: Cell, limit_s: float) -> Launched:
+        """As in ``Launcher``."""
+        return self._launchers[cell.runner].prime(cell, limit_s)
+
+    def stop(self) -> None:
+        """As in ``Launcher``."""
+        for launcher in self._launchers.values():
+            launcher.stop()
+
+    def close(self) -> None:
+        """As in ``Launcher``."""
+        for launcher in self._launchers.values():
+            launcher.close()
+
+
+class FileLauncher(abc.ABC):
+    """What launchers share: a cell goes down and its result comes up as files of a private folder."""
+
+    def __init__(
+        self, folder: RunFolder, private: Path, variables: Sequence[str], program: Sequence[str]
+    ) -> None:
+        """
+        Args:
+            private: folder of this launcher alone, which goes when it is closed.
+            variables: beginnings of the names of the user's variables that a launch is given, because
+                they can change a figure; the ground floor records the same.
+            program: what an interpreter runs.
+        """
+        self.folder = folder
+        self._private = private
+        self._variables = tuple(variables)
+        self._program = tuple(program)
+        self._is_stopped = False
+
+    def launch(self, cell: Cell, limit_s: float) -> Launched:
+        """As in ``Launcher``.
+
+        Raises:
+            Refusal: the result cannot be written, or this host cannot launch anything.
+        """
+        block = None if cell.purpose == "proof" else cell.block
+        place = self.folder.result(cell.id, block)
+        launched = self._launch(cell, self.folder.log(cell.id, block), limit_s)
+        write_whole(place, msgspec.json.encode(launched.result))
+        return launched
+
+    def prime(self, cell: Cell, limit_s: float) -> Launched:
+        """As in ``Launcher``.
+
+        Raises:
+            Refusal: this host cannot launch anything.
+        """
+        log = self.folder.log(cell.id, None if cell.purpose == "proof" else cell.block)
+        return self._launch(cell, log.with_suffix(".prime.log"), limit_s)
+
+    @abc.abstractmethod
+    def stop(self) -> None:
+        """As in ``Launcher``."""
+
+    def close(self) -> None:
+        """As in ``Launcher``."""
+        shutil.rmtree(self._private, ignore_errors=True)
+
+    @abc.abstractmethod
+    def _look(self, cell: Cell, private: Path) -> Cell:
+        """Return ``cell`` as the launched process sees it, its folders made."""
+
+    @abc.abstractmethod
+    def _run(self, cell: Cell, private: Path, log: Path, limit_s: float) -> Ending:
+        """Run the process to its end.
+
+        Args:
+            cell: as ``_look`` returned it.
+            private: the launch's own folder; ``exchange`` in it holds ``cell.json`` and gets
+                ``result.json``.
+
+        Raises:
+            KeyboardInterrupt: launches are stopped.
+            OSError: the process cannot be started.
+        """
+
+    def _launch(self, cell: Cell, log: Path, limit_s: float) -> Launched:
+        started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        with self._open_private() as private:
+            try:
+                log.parent.mkdir(parents=True, exist_ok=True)
+                exchange = private / "exchange"
+                exchange.mkdir()
+                seen = self._look(cell, private)
+                (exchange / "cell.json").write_bytes(msgspec.json.encode(seen))
+                ending = self._run(seen, private, log, limit_s)
+            except OSError as error:
+                where = error.filename or self._private
+                raise Refusal(
+                    f"{where}: {error.strerror}; the launch cannot start", ExitStatus.HOST_CANNOT
+                ) from error
+            kept = replace(seen, data=cell.data)
+            log_name = str(log.relative_to(self.folder.path))
+            result = settle(seen, kept, exchange / "result.json", ending, log, log_name, started, limit_s)
+        return Launched(result, ending.seconds)
+
+    @contextlib.contextmanager
+    def _open_private(self) -> Iterator[Path]:
+        private = Path(tempfile.mkdtemp(dir=self._private))
+        try:
+            yield private
+        finally:
+            shutil.rmtree(private, ignore_errors=True)
+
+    def _find_cache(self, cell: Cell, private: Path) -> Path:
+        """Return the host's folder for compilers' caches: proofs of a stack share one."""
+        return self._private / f"cache-{cell.stack}" if cell.cache_state == "warm" else private / "cache"
+
+    def _pick_variables(self, cell: Cell) -> dict[str, str]:
+        """Variables that are the same whatever enters the stack."""
+        picked = {
+            name: value
+            for name, value in os.environ.items()
+            if name in _PASSED or name.startswith(self._variables)
+        }
+        return picked | {
+            # Another in each launch, since between launches is where the interval looks, and known.
+            "PYTHONHASHSEED": str(
+                random.Random(f"{cell.seed}/{cell.block}/{cell.position}").randrange(2**32)
+            ),
+            # Of the driver's compilations, which take many minutes for a GPU that a build has no code for.
+            "CUDA_CACHE_MAXSIZE": str(JIT_CACHE_BYTES),
+            # Numbered as nvidia-smi does.
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            "PYTHONNOUSERSITE": "1",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+
+class LocalLauncher(FileLauncher):
     """Launches by an interpreter on this host: the ``venv`` and ``host`` runners."""
 
     def __init__(
@@ -58,60 +212,19 @@ class LocalLauncher:
         pythons: Mapping[str, Path],
         variables: Sequence[str],
         program: Sequence[str] = GROUND_FLOOR,
+        gpu_uuid: str | None = None,
     ) -> None:
         """
         Args:
             pythons: the interpreters, by stack.
-            variables: beginnings of the names of the user's variables that a launch is given, because
-                they can change a figure; the ground floor records the same.
-            program: what an interpreter runs.
+            variables: as in ``FileLauncher``.
+            program: as in ``FileLauncher``.
+            gpu_uuid: the one GPU that a cell for a GPU sees; all of them where none.
         """
-        self.folder = folder
+        super().__init__(folder, Path(tempfile.mkdtemp(prefix="rematch-")), variables, program)
         self._pythons = pythons
-        self._variables = tuple(variables)
-        self._program = program
+        self._gpu_uuid = gpu_uuid
         self._children: list[Child] = []
-        self._is_stopped = False
-        self._private = Path(tempfile.mkdtemp(prefix="rematch-"))
-
-    def launch(self, cell: Cell, limit_s: float) -> Launched:
-        """As in ``Launcher``.
-
-        Raises:
-            Refusal: the result cannot be written.
-        """
-        block = None if cell.purpose == "proof" else cell.block
-        place, log = self.folder.result(cell.id, block), self.folder.log(cell.id, block)
-        private = Path(tempfile.mkdtemp(dir=self._private))
-        shared = self._private / f"cache-{cell.stack}"
-        cell = replace(cell, cache=str(shared if cell.cache_state == "warm" else private / "cache"))
-        started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        try:
-            self._make_folders(cell, private, place, log)
-            order = private / "cell.json"
-            order.write_bytes(msgspec.json.encode(cell))
-            command = [
-                *(str(self._pythons[cell.stack]), *self._program),
-                *(
-                    "--cell",
-                    str(order),
-                    "--result",
-                    str(place.absolute()),
-                    "--die-with-parent",
-                    str(os.getpid()),
-                ),
-            ]
-            kills = count_oom_kills()
-            ending = self._run(command, self._make_environment(cell, private), log, limit_s)
-            kills = count_oom_kills() - kills
-        except OSError as error:
-            where = error.filename or self._private
-            raise Refusal(
-                f"{where}: {error.strerror}; the launch cannot start", ExitStatus.HOST_CANNOT
-            ) from error
-        finally:
-            shutil.rmtree(private, ignore_errors=True)
-        return Launched(self._settle(cell, ending, place, log, started, limit_s, kills), ending.seconds)
 
     def stop(self) -> None:
         """As in ``Launcher``."""
@@ -119,43 +232,38 @@ class LocalLauncher:
         for child in list(self._children):
             child.end()
 
-    def close(self) -> None:
-        """Remove the private folders."""
-        shutil.rmtree(self._private, ignore_errors=True)
-
-    def _make_folders(self, cell: Cell, private: Path, place: Path, log: Path) -> None:
-        for folder in (private / "home", private / "tmp", Path(cell.cache), place.parent, log.parent):
-            folder.mkdir(parents=True, exist_ok=True)
-        place.unlink(missing_ok=True)
+    def _look(self, cell: Cell, private: Path) -> Cell:
+        cache = self._find_cache(cell, private)
+        for folder in (private / "home", private / "tmp", cache):
+            folder.mkdir(exist_ok=True)
+        sees_one = self._gpu_uuid is not None and cell.device.startswith("cuda:")
+        return replace(cell, cache=str(cache), device_index=0 if sees_one else cell.device_index)
 
     def _make_environment(self, cell: Cell, private: Path) -> dict[str, str]:
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if name in PASSED or name.startswith(self._variables)
-        }
-        return environment | {
-            "HOME": str(private / "home"),
-            "TMPDIR": str(private / "tmp"),
-            "XDG_CACHE_HOME": str(private / "home" / ".cache"),
-            # Another in each launch, since between launches is where the interval looks, and known.
-            "PYTHONHASHSEED": str(
-                random.Random(f"{cell.seed}/{cell.block}/{cell.position}").randrange(2**32)
-            ),
-            # The driver's compilations, which take many minutes for a GPU that a build has no code for.
-            # A stack's proofs come first, and are not timed.
-            "CUDA_CACHE_PATH": str(JIT_CACHE / cell.stack),
-            "CUDA_CACHE_MAXSIZE": str(JIT_CACHE_BYTES),
-            "PYTHONNOUSERSITE": "1",
-            "PYTHONUNBUFFERED": "1",
-        }
+        here = {name: os.environ[name] for name in _PASSED_HERE if name in os.environ}
+        if self._gpu_uuid is not None and cell.device.startswith("cuda:"):
+            here["CUDA_VISIBLE_DEVICES"] = self._gpu_uuid
+        return (
+            self._pick_variables(cell)
+            | here
+            | {
+                "HOME": str(private / "home"),
+                "TMPDIR": str(private / "tmp"),
+                "XDG_CACHE_HOME": str(private / "home" / ".cache"),
+                "CUDA_CACHE_PATH": str(JIT_CACHE / cell.stack),
+            }
+        )
 
-    def _run(
-        self, command: Sequence[str], environment: Mapping[str, str], log: Path, limit_s: float
-    ) -> Ending:
+    def _run(self, cell: Cell, private: Path, log: Path, limit_s: float) -> Ending:
+        exchange = private / "exchange"
+        command = [
+            *(str(self._pythons[cell.stack]), *self._program),
+            *("--cell", str(exchange / "cell.json"), "--result", str(exchange / "result.json")),
+            *("--die-with-parent", str(os.getpid())),
+        ]
         if self._is_stopped:
             raise KeyboardInterrupt
-        child = Child(command, ROOT, environment, log)
+        child = Child(command, ROOT, self._make_environment(cell, private), log)
         self._children.append(child)
         try:
             # `stop` in another thread may have looked before this child was in the list.
@@ -173,53 +281,3 @@ class LocalLauncher:
             # Its end says nothing about the cell.
             raise KeyboardInterrupt
         return ending
-
-    def _settle(
-        self, cell: Cell, ending: Ending, place: Path, log: Path, started: str, limit_s: float, oom_kills: int
-    ) -> Result:
-        """Take the result that was written, or write one that says why there is none."""
-        log_name = str(log.relative_to(self.folder.path))
-        try:
-            found = read_result(place, cell)
-        except LeftOut as fault:
-            if ending.returncode == 0 and not ending.timed_out:
-                cause = Cause("result", f"its result cannot be trusted: {fault.reason}")
-            else:
-                cause = diagnose(ending, log, limit_s, oom_kills)
-            found = None
-        if found is None:
-            result = Result(
-                schema=SCHEMA,
-                cell=cell,
-                status="failed",
-                started=started,
-                duration_s=ending.seconds,
-                cause=cause,
-                log=log_name,
-            )
-        elif found.status == "failed":
-            result = replace(found, log=log_name)
-        elif ending.returncode != 0:
-            end = diagnose(ending, log, limit_s, oom_kills)
-            result = replace(
-                found, log=log_name, warnings=[*found.warnings, f"after its result: {end.message}"]
-            )
-        else:
-            return found
-        write_whole(place, msgspec.json.encode(result))
-        return result
-
-
-def read_result(place: Path, cell: Cell) -> Result:
-    """Read the result of ``cell``.
-
-    Raises:
-        LeftOut: there is none, or it is not whole, or it answers another cell.
-    """
-    if not place.exists():
-        raise LeftOut(str(place), "there is none")
-    result = decode_result(place)
-    if result.cell != cell:
-        names = (name for name in cell.__struct_fields__ if getattr(cell, name) != getattr(result.cell, name))
-        raise LeftOut(str(place), f"of another cell: its {next(names)} differs")
-    return result

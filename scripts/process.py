@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -10,6 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from scripts.contract import Cause
 
 GRACE_S = 2.0
 """Between the request to end and the kill."""
@@ -24,6 +27,14 @@ class Ending:
     timed_out: bool
     seconds: float
     """From start to end."""
+    oom_kills: int = 0
+    """Processes that the kernel killed for memory meanwhile: of a container, or anywhere on this host."""
+    cause: Cause | None = None
+    """Where it is known without its output: the engine did not start it, or lost it."""
+
+    def is_clean(self) -> bool:
+        """Tell whether the process ended by itself and found nothing wrong."""
+        return self.returncode == 0 and not self.timed_out and self.cause is None
 
 
 class Child:
@@ -37,6 +48,7 @@ class Child:
         """
         self._guard = threading.Lock()
         self._is_reaped = False
+        self._kills = count_oom_kills()
         self._begin = time.monotonic()
         with log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -55,7 +67,8 @@ class Child:
         if timed_out:
             self.end()
         self._reap()
-        return Ending(self._process.returncode, timed_out, time.monotonic() - self._begin)
+        seconds = time.monotonic() - self._begin
+        return Ending(self._process.returncode, timed_out, seconds, count_oom_kills() - self._kills)
 
     def end(self) -> None:
         """Ask the process and all that it started to end, and kill what does not. Any thread may call."""
@@ -100,3 +113,12 @@ class Child:
             if not self._is_reaped:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._process.pid, number)
+
+
+def count_oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int:
+    """Count the processes that the kernel killed for memory since it started."""
+    try:
+        found = re.search(r"^oom_kill (\d+)$", vmstat.read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found.group(1)) if found else 0

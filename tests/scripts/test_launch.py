@@ -210,7 +210,7 @@ def test_stopping_ends_launches_in_flight_writes_nothing_of_them_and_refuses_mor
     launcher.stop()
     thread.join(timeout=30)
     assert len(caught) == 1
-    assert not list(folder.cells.iterdir())
+    assert not list(folder.cells.glob("*"))
     await_death(int((tmp_path / "starts").read_text().split()[0]))
     with pytest.raises(KeyboardInterrupt):
         launch("answer")
@@ -224,7 +224,7 @@ def test_an_interpreter_that_cannot_be_started_is_refused_by_name(folder: RunFol
 
 
 def test_a_kill_while_the_kernel_was_out_of_memory_is_called_by_its_name(tmp_path: Path) -> None:
-    cause = diagnose(Ending(-signal.SIGKILL, False, 1.0), tmp_path / "no.log", 60, oom_kills=1)
+    cause = diagnose(Ending(-signal.SIGKILL, False, 1.0, oom_kills=1), tmp_path / "no.log", 60)
     assert cause.kind == "out-of-memory"
 
 
