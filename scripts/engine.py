@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import hashlib
 import os
-import re
+import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from scripts.advice import advise
+from scripts.endpoint import find_endpoint
 from scripts.errors import ExitStatus, Refusal
 
 if TYPE_CHECKING:
     import docker
 
-DEFAULT = "/var/run/docker.sock"
-MINIMUM_API = (1, 40)
+MINIMUM_API = "1.40"
 """Docker 19.03: the first that hands over GPUs by a device request."""
-ANSWER_S = 10.0
+ANSWER_S = 5.0
 """An engine that takes longer for a word about itself does not answer."""
 CALL_S = 120.0
 """For calls that make and remove, on a busy disk. Waits state their own."""
+_LIMITS = {"MemoryLimit": "memory", "PidsLimit": "processes"}
 _START = "start it (`systemctl start docker`, `dockerd`, or Docker's rootless service)"
 
 
@@ -51,6 +50,8 @@ class EngineFacts(msgspec.Struct, frozen=True):
     security: list[str]
     root: str
     """Where images are stored."""
+    unlimited: list[str] = []
+    """What it cannot limit, of ``memory`` and ``processes``."""
 
 
 class Engine:
@@ -94,53 +95,35 @@ def connect(environment: Mapping[str, str] = os.environ) -> Engine:
     import requests
 
     endpoint = find_endpoint(environment)
-    if not re.match(r"unix://|(tcp|http)://(localhost|127\.0\.0\.1|\[::1\])(:|/|$)", endpoint):
-        raise Refusal(
-            f"the container engine at {_without_password(endpoint)} is not this host's own: it would not "
-            "see the sources that are mounted; unset DOCKER_HOST or choose a local context",
-            ExitStatus.HOST_CANNOT,
-        )
+    _knock(Path(endpoint.removeprefix("unix://")))
     try:
-        api = docker.APIClient(endpoint, version="auto", timeout=ANSWER_S)  # type: ignore[arg-type]
-        try:
-            facts = _read_facts(endpoint, api.info(), api.version())
-        except BaseException:
-            api.close()
-            raise
+        # Told the version, the SDK asks nothing by itself, so that all can be closed that is opened.
+        with contextlib.closing(_open(endpoint, MINIMUM_API, ANSWER_S)) as first:
+            version = first.version(api_version=False)
+        api_version = str(version["ApiVersion"])
+        if _order(api_version) < _order(MINIMUM_API):
+            raise Refusal(
+                f"the container engine at {endpoint} is {version.get('Version')} (API {api_version}), too "
+                "old to hand over a GPU or to confine a launch; install Docker 19.03 or newer",
+                ExitStatus.HOST_CANNOT,
+            )
+        with contextlib.closing(_open(endpoint, api_version, ANSWER_S)) as second:
+            facts = _read_facts(endpoint, api_version, second.info())
     except (
         docker.errors.DockerException,
         requests.RequestException,
+        # What answers there is no engine, or none that is known.
         ValueError,
         TypeError,
         KeyError,
+        AttributeError,
     ) as error:
-        raise _refuse_connection(endpoint, error) from error
-    if tuple(int(part) for part in facts.api_version.split(".")) < MINIMUM_API:
-        api.close()
         raise Refusal(
-            f"the container engine at {endpoint} is {facts.version} (API {facts.api_version}), too old to "
-            "hand over a GPU or to confine a launch; install Docker 19.03 or newer",
+            f"the container engine at {endpoint} does not answer as one ({tell_error(error)[:200]}); "
+            f"{_START}",
             ExitStatus.HOST_CANNOT,
-        )
-    api.timeout = CALL_S  # type: ignore[assignment]
-    return Engine(api, facts)
-
-
-def find_endpoint(environment: Mapping[str, str]) -> str:
-    """Return what DOCKER_HOST, DOCKER_CONTEXT or the user's current context names; else the system's
-    socket, or the rootless engine's where only that is there.
-
-    Raises:
-        Refusal: there is no such context.
-    """
-    if host := environment.get("DOCKER_HOST"):
-        return host
-    configured = Path(environment.get("DOCKER_CONFIG") or _home(environment) / ".docker")
-    name = environment.get("DOCKER_CONTEXT") or _read_current_context(configured)
-    if name and name != "default":
-        return _read_context(configured, name)
-    rootless = Path(environment.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}", "docker.sock")
-    return f"unix://{rootless if not Path(DEFAULT).exists() and _is_there(rootless) else DEFAULT}"
+        ) from error
+    return Engine(_open(endpoint, api_version, CALL_S), facts)
 
 
 @contextlib.contextmanager
@@ -161,25 +144,19 @@ def translated_errors() -> Iterator[None]:
 
 def explain_error(error: Exception) -> Refusal:
     """Say in one line what an error of the engine means for the user."""
+    import docker
+    import requests
+
     said = tell_error(error)
     advice = advise(said)
     if advice is not None:
         return Refusal(advice.message, ExitStatus.HOST_CANNOT)
-    if is_gone(error):
+    # What the engine itself answered is one of requests' errors too.
+    if isinstance(error, requests.RequestException) and not isinstance(error, docker.errors.APIError):
         return Refusal(
             f"the container engine does not answer any more ({said}); {_START}", ExitStatus.HOST_CANNOT
         )
     return Refusal(f"the container engine refused: {said}", ExitStatus.HOST_CANNOT)
-
-
-def is_gone(error: Exception) -> bool:
-    """Tell whether the engine itself is not there, rather than that it refused one thing."""
-    import docker
-    import requests
-
-    if isinstance(error, docker.errors.APIError):
-        return False
-    return isinstance(error, requests.ConnectionError | docker.errors.DockerException)
 
 
 def tell_error(error: Exception) -> str:
@@ -188,14 +165,24 @@ def tell_error(error: Exception) -> str:
     return " ".join(str(said).split())[:600]
 
 
-def _read_facts(endpoint: str, info: Mapping[str, Any], version: Mapping[str, Any]) -> EngineFacts:
+def _open(endpoint: str, api_version: str, timeout_s: float) -> docker.APIClient:
+    import docker
+
+    return docker.APIClient(endpoint, version=api_version, timeout=timeout_s)  # type: ignore[arg-type]
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _read_facts(endpoint: str, api_version: str, info: Mapping[str, Any]) -> EngineFacts:
     security = [str(option) for option in info.get("SecurityOptions") or ()]
     found = [one for one in info.get("DiscoveredDevices") or () if one.get("Source") == "cdi"]
     return EngineFacts(
         endpoint=endpoint,
         name=str(info.get("Name", "")),
         version=str(info["ServerVersion"]),
-        api_version=str(version["ApiVersion"]),
+        api_version=api_version,
         operating_system=str(info.get("OperatingSystem", "")),
         kernel=str(info.get("KernelVersion", "")),
         is_rootless=any("rootless" in option for option in security),
@@ -208,72 +195,29 @@ def _read_facts(endpoint: str, info: Mapping[str, Any], version: Mapping[str, An
         cgroup_version=str(info.get("CgroupVersion", "")),
         security=security,
         root=str(info.get("DockerRootDir", "")),
+        unlimited=[words for name, words in _LIMITS.items() if info.get(name) is False],
     )
 
 
-def _refuse_connection(endpoint: str, error: Exception) -> Refusal:
-    path, number = Path(endpoint.removeprefix("unix://")), _find_errno(error)
-    if number in (errno.EACCES, errno.EPERM):
+def _knock(path: Path) -> None:
+    """See that somebody listens, and to whom: the SDK tells that less clearly.
+
+    Raises:
+        Refusal: nobody does, or not to this user.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(ANSWER_S)
+            client.connect(str(path))
+    except PermissionError as error:
         reason = (
             f"{path}: no permission to use the container engine; join its group (`sudo usermod -aG docker "
             "$USER`, then log in again), or use Docker's rootless mode"
         )
-    elif number == errno.ENOENT:
+        raise Refusal(reason, ExitStatus.HOST_CANNOT) from error
+    except FileNotFoundError as error:
         reason = f"no container engine: {path} is not there; install Docker and {_START}"
-    elif number == errno.ECONNREFUSED:
-        reason = f"the container engine at {path} is not running; {_START}"
-    else:
-        reason = (
-            f"the container engine at {path} does not answer as one ({tell_error(error)[:200]}); {_START}"
-        )
-    return Refusal(reason, ExitStatus.HOST_CANNOT)
-
-
-def _find_errno(error: BaseException | None) -> int | None:
-    """Search an exception, what it wraps and what it came from for the system's error."""
-    seen: list[BaseException] = []
-    left: list[Any] = [error]
-    while left:
-        one = left.pop()
-        if not isinstance(one, BaseException) or one in seen:
-            continue
-        if isinstance(one, OSError) and one.errno is not None:
-            return one.errno
-        seen.append(one)
-        left += [one.__cause__, one.__context__, *one.args]
-    return None
-
-
-def _read_current_context(folder: Path) -> str | None:
-    try:
-        content = msgspec.json.decode((folder / "config.json").read_bytes())
-        return str(content.get("currentContext") or "") or None
-    except (OSError, msgspec.DecodeError, AttributeError):
-        return None
-
-
-def _read_context(folder: Path, name: str) -> str:
-    # The folder's name is the hash of the context's: docker's own layout.
-    meta = folder / "contexts" / "meta" / hashlib.sha256(name.encode()).hexdigest() / "meta.json"
-    try:
-        return str(msgspec.json.decode(meta.read_bytes())["Endpoints"]["docker"]["Host"])
-    except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
-        raise Refusal(
-            f"{meta}: there is no docker context {name!r} that can be read; see `docker context ls`, or "
-            "unset DOCKER_CONTEXT"
-        ) from error
-
-
-def _home(environment: Mapping[str, str]) -> Path:
-    return Path(environment.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 (raises without a home)
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:
-        return False
-
-
-def _without_password(endpoint: str) -> str:
-    return re.sub(r"//[^/@]*@", "//", endpoint)
+        raise Refusal(reason, ExitStatus.HOST_CANNOT) from error
+    except OSError as error:
+        reason = f"the container engine at {path} is not running ({error.strerror or error}); {_START}"
+        raise Refusal(reason, ExitStatus.HOST_CANNOT) from error
