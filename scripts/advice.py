@@ -20,7 +20,9 @@ _TABLE = (
     (
         "cdi",
         r"failed to discover GPU vendor from CDI|unresolvable CDI devices"
-        r"|could not select device driver \"cdi\"",
+        r"|could not select device driver \"cdi\""
+        # Docker's device request under a toolkit that was set to CDI only.
+        r"|invoking the NVIDIA Container Runtime Hook directly",
         "the container engine knows no GPU by CDI: make its specification "
         "(`sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`), or enable CDI in the engine",
     ),
@@ -33,20 +35,43 @@ _TABLE = (
         "has no place for it: install Docker's own packages)",
     ),
     (
+        "driver-mismatch",
+        r"driver/library version mismatch|\berror 803\b|unsupported display driver / cuda driver combination",
+        "the NVIDIA driver was updated while the old one is still loaded: restart this machine",
+    ),
+    (
         "driver",
         r"unsatisfied condition: cuda ?>=|CUDA driver version is insufficient|cudaErrorInsufficientDriver"
-        r"|forward compatibility was attempted on non supported|error 35\b|error 804\b|driver is too old"
-        r"|unsupported toolchain|UNSUPPORTED_PTX_VERSION",
+        r"|forward compatibility was attempted on non supported|\berror 35\b|\berror 804\b"
+        r"|driver (?:on your system )?is too old|unsupported toolchain|UNSUPPORTED_PTX_VERSION",
         "the NVIDIA driver is too old for this stack's CUDA: install the driver that docker/stacks.toml "
         "names for it, or a newer one",
     ),
     (
+        "gpu-busy",
+        r"device\(s\) is/are busy or unavailable|cudaErrorDevicesUnavailable",
+        "another process keeps the GPU for itself: end it (`nvidia-smi` names it), or choose another --gpu",
+    ),
+    (
+        "fabric",
+        r"\berror 802\b|system not yet initialized",
+        "the fabric between this host's GPUs is not up: `sudo systemctl start nvidia-fabricmanager`",
+    ),
+    (
         "gpu-lost",
-        r"GPU is lost|GPU has fallen off the bus|Unable to determine the device handle"
-        r"|(?:CUDA|driver).*device (?:is )?(?:unavailable|not ready|lost)|Failed to initialize NVML"
-        r"|unrecoverable GPU error|\bXid\b.*\b(?:79|119|154)\b|cudaErrorDevicesUnavailable",
-        "the GPU disappeared: see `nvidia-smi` and the kernel's log (`sudo dmesg | grep -i xid`), then go on "
-        "with --resume",
+        r"GPU is lost|fallen off the bus|Unable to determine the device handle"
+        # Also what a container says whose devices were taken away by a reload of systemd.
+        r"|Failed to initialize NVML: Unknown|NVML.*Unknown Error|CUDA.*device (?:is )?(?:unavailable|lost)"
+        r"|unrecoverable GPU error|\bXid\b|CUDA error: unspecified launch failure|cudaErrorLaunchFailure"
+        r"|CUDA_ERROR_LAUNCH_FAILED|uncorrectable ECC error",
+        "the GPU disappeared, or failed: see `nvidia-smi` and the kernel's log (`sudo dmesg | grep -i xid`), "
+        "restart this machine if need be, then go on with --resume",
+    ),
+    (
+        "rootless-gpu",
+        r"nvidia-container-cli:.*(?:cgroup|BPF_CGROUP_DEVICE|device rules|insufficient permissions)",
+        "a rootless engine may not set the rules for GPUs: put `no-cgroups = true` under "
+        "[nvidia-container-cli] in /etc/nvidia-container-runtime/config.toml, or use CDI",
     ),
     (
         "driver-absent",
@@ -79,13 +104,14 @@ _TABLE = (
     ),
     (
         "registry-limit",
-        r"toomanyrequests|rate limit",
+        r"toomanyrequests|pull rate limit|registry.*429 Too Many",
         "the registry's rate limit is reached: wait, log in (`docker login`), or build on `--base local`",
     ),
     (
         "registry-gone",
-        r"manifest (?:for .* )?(?:unknown|not found)|manifest unknown|repository does not exist"
-        r"|requested access to the resource is denied|not found: manifest",
+        r"manifest (?:for .* )?(?:unknown|not found)|repository does not exist"
+        r"|failed to resolve (?:reference|source metadata).*not found"
+        r"|requested access to the resource is denied",
         "the registry has this image no more: refresh the digest with `nox -s lock`, or build on "
         "`--base local`",
     ),
@@ -99,7 +125,7 @@ _TABLE = (
     ),
     (
         "package-key",
-        r"NO_PUBKEY|EXPKEYSIG|is not signed|GPG error",
+        r"NO_PUBKEY|EXPKEYSIG|is not signed\b|GPG error",
         "the key of a package repository was changed after this base was made: take a newer base "
         "(`nox -s lock`), or build on `--base local`",
     ),
@@ -108,6 +134,14 @@ _TABLE = (
         r"bind source path does not exist|invalid mount config|mounts denied|is not shared from the host",
         "the container engine does not see this host's files: use an engine of this host, and share this "
         "folder with it where it runs in a virtual machine",
+    ),
+    (
+        "limits",
+        r"(?:pids|memory|cpuset|swap) limit.*(?:not (?:be )?support|discarded|not mounted|cgroup)"
+        r"|cgroup controller .{0,3}(?:pids|memory|cpuset).{0,3} is not available"
+        r"|cannot set (?:pids|memory) limit",
+        "the container engine cannot limit what a launch uses: mount the control groups, or give a rootless "
+        "engine control group version 2 with its controllers delegated by systemd (`Delegate=yes`)",
     ),
     (
         "image",

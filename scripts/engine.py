@@ -79,7 +79,7 @@ class Engine:
 
         with translated_errors():
             try:
-                self.api.inspect_image(image)
+                self.api.inspect_image(image)  # type: ignore[no-untyped-call]
             except ImageNotFound:
                 return False
         return True
