@@ -15,8 +15,8 @@ RECORDED = [
 ]
 """Kind and text of what was really said."""
 BENIGN = [
-    "failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable "
-    "device is detected",
+    "failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: CUDA_ERROR_NO_DEVICE: no "
+    "CUDA-capable device is detected",
     "TensorFlow was not built with CUDA kernel binaries compatible with compute capability 9.0. CUDA kernels "
     "will be jit-compiled from PTX, which could take 30 minutes or longer.",
     "ValueError: 35 samples, error 350",
