@@ -17,7 +17,7 @@ from scripts import endpoint, engine
 from scripts.endpoint import find_endpoint
 from scripts.engine import connect, explain_error, translated_errors
 from scripts.errors import ExitStatus, Refusal
-from tests.scripts.fake_engine import INFO, VERSION, make_info, serve
+from tests.scripts.fake_engine import INFO, VERSION, make_info, refused, serve
 
 
 @pytest.fixture
@@ -244,12 +244,6 @@ def test_a_rootless_socket_is_taken_where_the_default_is_absent(
     assert find_endpoint(environment) == f"unix://{tmp_path}/default.sock"
 
 
-def answered(status: int, said: str) -> docker.errors.APIError:
-    response = requests.Response()
-    response.status_code = status
-    return docker.errors.APIError("refused", response=response, explanation=said)
-
-
 def test_an_engine_that_stopped_in_mid_run_is_told_from_one_that_refuses() -> None:
     """C9"""
     lost = explain_error(requests.ConnectionError("Connection aborted."))
@@ -257,22 +251,22 @@ def test_an_engine_that_stopped_in_mid_run_is_told_from_one_that_refuses() -> No
     assert "systemctl start docker" in lost.message
     late = explain_error(requests.ReadTimeout("Read timed out."))
     assert "does not answer any more" in late.message
-    refused = explain_error(answered(409, "Conflict.\nThe name is in use"))
-    assert refused.message == "the container engine refused: Conflict. The name is in use"
-    assert refused.status == ExitStatus.HOST_CANNOT
+    no = explain_error(refused(409, "Conflict.\nThe name is in use"))
+    assert no.message == "the container engine refused: Conflict. The name is in use"
+    assert no.status == ExitStatus.HOST_CANNOT
     ours = explain_error(docker.errors.InvalidArgument("no such mode"))
     assert "refused: no such mode" in ours.message
 
 
 def test_what_is_known_of_a_refusal_is_said_instead() -> None:
     """C10"""
-    full = explain_error(answered(500, "write /var/lib/docker/tmp/x: no space left on device"))
+    full = explain_error(refused(500, "write /var/lib/docker/tmp/x: no space left on device"))
     assert "no space left" in full.message
     assert "docker image prune" in full.message
 
 
 def test_errors_of_the_engine_are_translated_and_others_pass() -> None:
     with pytest.raises(Refusal, match="nox -s images"), translated_errors():
-        raise answered(404, "No such image: sha256:00")
+        raise refused(404, "No such image: sha256:00")
     with pytest.raises(ZeroDivisionError), translated_errors():
         raise ZeroDivisionError
