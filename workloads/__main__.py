@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import sys
+import threading
 import time
 import traceback
 
@@ -33,6 +34,8 @@ def main(arguments):
         return 0
     if options.die_with_parent:
         die_with_parent(options.die_with_parent)
+    if options.die_with_input:
+        die_with_input()
     try:
         one = cell.read(options.cell) if options.cell else cell.from_arguments(options)
     except Fault as fault:
@@ -58,6 +61,7 @@ def parse(arguments):
     parser.add_argument("--result", metavar="FILE", help="where the result goes, as JSON")
     parser.add_argument("--describe", action="store_true", help="print what this machine is, as JSON")
     parser.add_argument("--die-with-parent", type=int, metavar="PID", help=argparse.SUPPRESS)
+    parser.add_argument("--die-with-input", action="store_true", help=argparse.SUPPRESS)
     cell.add_arguments(parser)
     options = parser.parse_args(arguments)
     if options.cell and not options.result:
@@ -143,6 +147,23 @@ def die_with_parent(parent):
     # It may have died before it was asked.
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_with_input():
+    """End this process when its input ends, which the host holds open for as long as it lives.
+
+    A container outlives whoever asked for it, and no parent's death reaches into it. The thread waits in the
+    kernel and costs nothing.
+    """
+
+    def wait():
+        try:
+            while os.read(0, 4096):
+                pass
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=wait, name="input", daemon=True).start()
 
 
 if __name__ == "__main__":

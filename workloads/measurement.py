@@ -120,8 +120,9 @@ def describe_device(cell, framework, tensor):
         Fault: elsewhere than the cell asks for.
     """
     observed = framework.device_of(tensor)
-    if observed != cell["device"]:
-        raise Fault("device", "%s was asked for and %s computed" % (cell["device"], observed))
+    expected = "cpu" if framework.index is None else "cuda:%d" % framework.index
+    if observed != expected:
+        raise Fault("device", "%s was asked for and %s computed" % (expected, observed))
     return dict(framework.describe_device(), asked=cell["device"], observed=observed)
 
 

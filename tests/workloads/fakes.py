@@ -7,6 +7,7 @@ import types
 import numpy
 
 from workloads import ceiling, mlp
+from workloads.frameworks import gpu_index
 from workloads.mlp import reference
 from workloads.subject import Subject
 
@@ -48,6 +49,7 @@ class FakeFramework(object):
         self.clock = clock or FakeClock()
         self.queued_s = 0.0
         self.place = cell["device"]
+        self.index = gpu_index(cell)
         self.threads = dict(cell["threads"])
         self.reads = 0
         self.warnings = []

@@ -55,12 +55,23 @@ def test_a_variable_that_turns_a_variant_into_another_is_refused(monkeypatch, na
 @pytest.mark.parametrize("device", ["gpu", "cuda", "cuda:x", "tpu:0"])
 def test_a_device_that_is_none_is_a_fault(device):
     with pytest.raises(Fault, match="is neither cpu nor cuda:N"):
-        frameworks.gpu_index(device)
+        frameworks.gpu_index({"device": device})
 
 
-def test_devices_have_an_index():
-    assert frameworks.gpu_index("cpu") is None
-    assert frameworks.gpu_index("cuda:3") == 3
+def test_a_gpu_has_the_index_that_the_host_gave_it_or_else_its_number():
+    assert frameworks.gpu_index({"device": "cpu", "device_index": None}) is None
+    assert frameworks.gpu_index({"device": "cuda:3"}) == 3
+    assert frameworks.gpu_index({"device": "cuda:3", "device_index": 0}) == 0
+
+
+def test_gpus_are_numbered_as_the_drivers_own_tool_does(monkeypatch):
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    seen = {}
+    module = types.ModuleType("workloads.frameworks.fake")
+    module.Framework = lambda cell: seen.update(os.environ)
+    monkeypatch.setitem(sys.modules, "workloads.frameworks.fake", module)
+    frameworks.load(make_cell(device="cuda:1"))
+    assert seen["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
 
 
 def test_thread_variables_stand_before_the_framework_is_imported(monkeypatch):

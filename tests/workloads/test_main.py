@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -166,3 +167,46 @@ def test_a_launch_dies_with_its_parent(tmp_path):
     assert parent.stdout.read() == b""
     parent.wait()
     parent.stdout.close()
+
+
+class Host:
+    """Stands in for the host: a process whose input it holds, and which says that it waits."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+        )
+        assert self.process.stdout.readline() == b"waiting\n"
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.read()
+        self.process.stdout.close()
+        return self.process.wait()
+
+
+WAITING = """
+import os, sys, time
+from workloads.__main__ import die_with_input
+die_with_input()
+%s
+print("waiting", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_process_whose_host_died_ends_with_its_input():
+    """C6"""
+    host = Host(WAITING % "")
+    time.sleep(0.3)
+    assert host.process.poll() is None
+    assert host.close() == -signal.SIGKILL
+
+
+def test_a_loaders_worker_does_not_wait_for_the_input():
+    """N3"""
+    forked = "child = os.fork()\nif child == 0: os._exit(7)\nassert os.waitpid(child, 0)[1] >> 8 == 7"
+    assert Host(WAITING % forked).close() == -signal.SIGKILL

@@ -44,6 +44,8 @@ def load(cell):
     if cell["device"] == "cpu":
         # Hidden rather than unused: a framework that sees a GPU takes memory and time from it.
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    # By default the fastest GPU is the first; N means what nvidia-smi means by it.
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     name = cell["framework"]
     try:
         return importlib.import_module("workloads.frameworks." + name).Framework(cell)
@@ -90,15 +92,18 @@ def _is_within(built, capability):
     return built[0] == capability[0] and built[1] <= capability[1]
 
 
-def gpu_index(device):
-    """Return N of ``cuda:N``, or ``None`` for ``cpu``.
+def gpu_index(cell):
+    """Return the index of the cell's GPU among those that this process sees, or ``None`` for ``cpu``: N of
+    ``cuda:N``, unless the host showed this process fewer and says which one it is.
 
     Raises:
-        Fault: it is neither.
+        Fault: the device is neither.
     """
+    device = cell["device"]
     if device == "cpu":
         return None
     kind, _, index = device.partition(":")
     if kind != "cuda" or not index.isdigit():
         raise Fault("device", "device %r is neither cpu nor cuda:N" % device)
-    return int(index)
+    seen = cell.get("device_index")
+    return int(index) if seen is None else seen

@@ -27,7 +27,7 @@ class Framework(object):
         self.warnings = []
         self.keras = keras
         self.precision = cell["precision"]
-        self.index = gpu_index(cell["device"])
+        self.index = gpu_index(cell)
         tf.config.threading.set_intra_op_parallelism_threads(cell["threads"]["intra_op"])
         tf.config.threading.set_inter_op_parallelism_threads(cell["threads"]["inter_op"])
         tf.random.set_seed(0)
