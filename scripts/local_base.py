@@ -26,7 +26,9 @@ def find_local_base(engine: Engine, python: str) -> str | None:
     """Return the id of the base that is there for ``python`` and up to date, or ``None``."""
     with translated_errors():
         found = engine.api.images(filters={"label": f"{LABEL}={hash_inputs(python)}"})
-    return str(found[0]["Id"]) if found else None
+    # An image that was built on it has its labels too.
+    own = [image for image in found if "rematch.stack" not in (image.get("Labels") or {})]
+    return next((str(image["Id"]) for image in own if image.get("RepoTags")), None)
 
 
 def ensure_local_base(engine: Engine, python: str, say: Callable[[str], None], log: Path) -> str:
