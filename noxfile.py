@@ -33,6 +33,24 @@ def bench_cpu(session: nox.Session) -> None:
     run_program(session, "scripts.bench", "--device", "cpu", "--runner", "venv", "--profile", "quick")
 
 
+@nox.session(name="bench-gpu", python=False)
+def bench_gpu(session: nox.Session) -> None:
+    """Measure all workloads on one GPU, each framework in a container; check the host first."""
+    run_program(session, "scripts.bench", "--device", "cuda:0", "--runner", "docker", "--profile", "standard")
+
+
+@nox.session(name="bench-docker", python=False)
+def bench_docker(session: nox.Session) -> None:
+    """Measure all workloads on the CPU, each framework in a container."""
+    run_program(session, "scripts.bench", "--device", "cpu", "--runner", "docker", "--profile", "quick")
+
+
+@nox.session(python=False)
+def images(session: nox.Session) -> None:
+    """Build the images that are missing or stale."""
+    run_program(session, "scripts.images")
+
+
 @nox.session(python=False)
 def collect(session: nox.Session) -> None:
     """Merge runs into one comparison."""

@@ -49,7 +49,7 @@ def measure_import() -> list[float]:
 def measure_launches() -> list[float]:
     """Seconds a launch outside the child."""
     ground = describe_ground()
-    options = Options(runner="host", seed=0)
+    options = Options(runners=("host",), seed=0)
     catalogue = load_catalogue()
     cell = make_plan(options, catalogue, find_surroundings("run", options, catalogue, {}, ground)).cells[0]
     outside_s = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import importlib
 import os
 import shlex
@@ -15,27 +16,36 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from scripts.catalogue import Workload, load_catalogue
 from scripts.closing import describe_end, describe_order, describe_plan, judge, warn_of_load
-from scripts.contract import Cause, Run
+from scripts.contract import Cause, Cell, Run
+from scripts.equipment import (
+    Equipment,
+    check_equipment,
+    check_resumable,
+    enter,
+    find_images,
+    find_primed,
+    make_launcher,
+)
 from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.exclusion import hold_device
 from scripts.execute import Account, execute, make_schedule, settle_known
 from scripts.host import GroundFloor, describe_ground
-from scripts.launch import GROUND_FLOOR, LocalLauncher
+from scripts.launch import GROUND_FLOOR, Launcher
 from scripts.options import Options, check_threads, parse_options
 from scripts.plan import Plan, make_plan
 from scripts.progress import Forecast, Progress
-from scripts.record import find_surroundings, hash_locks, make_record, name_run
+from scripts.record import find_surroundings, hash_lock, make_record, name_run, name_session
 from scripts.resume import check_unchanged, load_run, restore_plan
-from scripts.runners import Entrances, enter_host, enter_venvs
 from scripts.runs import RUNS, RunFolder, write_whole
 from scripts.stacks import Stack, load_stacks
 
@@ -43,7 +53,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PR_SET_PDEATHSIG = 1  # from linux/prctl.h
-GPU_FILES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,14 @@ class Session:
         """The command that goes on with this run."""
         path = self.folder.path
         name = path.name if path.parent == RUNS else str(path)
-        return f"nox -s bench-cpu -- --resume {shlex.quote(name)}"
+        return f"nox -s {name_session(self.run.cells)} -- --resume {shlex.quote(name)}"
+
+    def on(self, cells: Sequence[Cell], equipment: Equipment) -> Session:
+        """The same session, its cells and its record completed by what it runs on."""
+        run = replace(
+            self.run, cells=list(cells), engine=equipment.describe_engine(), gpu=equipment.describe_gpu()
+        )
+        return dataclasses.replace(self, run=run, plan=dataclasses.replace(self.plan, cells=cells))
 
 
 def main(arguments: Sequence[str], program: Sequence[str] = GROUND_FLOOR) -> int:
@@ -83,15 +99,22 @@ def main(arguments: Sequence[str], program: Sequence[str] = GROUND_FLOOR) -> int
             options = parse_options(arguments)
             catalogue, stacks, ground = load_catalogue(), load_stacks(), describe_ground()
             session = _prepare(options, arguments, catalogue, stacks, ground)
-            if session.is_new:
-                describe_plan(session.plan, catalogue, say)
-                warn_of_load(ground.machine, say)
+
+            def describe() -> None:
+                if session.is_new:
+                    describe_plan(session.plan, catalogue, say)
+                    warn_of_load(ground.machine, say)
+
             if options.dry_run:
+                describe()
                 describe_order(session.plan, say)
                 return ExitStatus.MEASURED
-            _check_device(session.device)
             with hold_device(session.device, session.run.id, session.run.started):
-                return _run(session, stacks, ground, console, program)
+                equipment = check_equipment(session.run.cells, stacks)
+                describe()
+                for note in equipment.gpu.notes if equipment.gpu else ():
+                    say(f"note: {note}")
+                return _run(session, equipment, options.base, stacks, ground, console, program)
     except Refusal as refusal:
         print(f"bench: {refusal.message}", file=sys.stderr)
         return refusal.status
@@ -109,8 +132,11 @@ def _prepare(
 ) -> Session:
     if options.resume is not None:
         folder, run = load_run(options.resume, options.results)
-        locks = hash_locks(stacks, run.cells[0].runner)
-        check_unchanged(run, ground.machine, ground.workloads, locks)
+
+        def hash_now(cell: Cell) -> str | None:
+            return hash_lock(stacks, cell.stack, cell.runner, cell.device)
+
+        check_unchanged(run, ground.machine, ground.workloads, hash_now)
         return Session(folder, run, restore_plan(run, catalogue, ground.machine), is_new=False)
     if options.threads is not None:
         check_threads(options.threads, ground.machine.cpus_usable)
@@ -123,25 +149,34 @@ def _prepare(
 
 def _run(
     session: Session,
+    equipment: Equipment,
+    base: str | None,
     stacks: Mapping[str, Stack],
     ground: GroundFloor,
     console: Console,
     program: Sequence[str],
 ) -> int:
-    folder, run = session.folder, session.run
+    folder, say = session.folder, partial(console.print, soft_wrap=True)
     if session.is_new:
-        write_whole(folder.record, msgspec.json.encode(run))
+        # Before images and environments are made, which takes minutes, in case that it cannot be.
+        write_whole(folder.record, msgspec.json.encode(session.run))
+    else:
+        check_resumable(session.run, equipment)
     try:
-        entrances = _enter(session, stacks)
+        if session.is_new:
+            session = session.on(find_images(session.run.cells, stacks, equipment, base, say), equipment)
+        entrances = enter(session.run.cells, stacks)
+        write_whole(folder.record, msgspec.json.encode(session.run))
     except (Refusal, KeyboardInterrupt):
         if session.is_new:
             shutil.rmtree(folder.path, ignore_errors=True)
         raise
-    say = partial(console.print, soft_wrap=True)
     say(f"run: {folder.path}")
-    launcher = LocalLauncher(folder, entrances.pythons, ground.variables, program)
+    cells = session.run.cells
+    launcher = make_launcher(folder, cells, equipment, entrances.pythons, ground.variables, program)
+    primed = find_primed(cells, stacks, equipment)
     try:
-        account = _launch(session, launcher, entrances.obstacles, console)
+        account = _launch(session, launcher, entrances.obstacles, primed, console)
         _compare(folder, console, is_shown=True)
     except (KeyboardInterrupt, BrokenPipeError):
         print(f"bench: interrupted; go on with: {session.tell_resume()}", file=sys.stderr)
@@ -153,14 +188,12 @@ def _run(
     return judge(account.results)
 
 
-def _enter(session: Session, stacks: Mapping[str, Stack]) -> Entrances:
-    if session.run.cells[0].runner == "host":
-        return enter_host(session.run.cells)
-    return enter_venvs(session.run.cells, stacks)
-
-
 def _launch(
-    session: Session, launcher: LocalLauncher, obstacles: Mapping[str, Cause], console: Console
+    session: Session,
+    launcher: Launcher,
+    obstacles: Mapping[str, Cause],
+    primed: AbstractSet[str],
+    console: Console,
 ) -> Account:
     whole = make_schedule(session.plan)
     account, missing = settle_known(whole, session.folder, obstacles)
@@ -176,7 +209,7 @@ def _launch(
         _compare(session.folder, console, is_shown=console.is_terminal)
 
     with Progress(console, forecast, len(launches)) as progress:
-        execute(missing, launcher, progress, account, after_block)
+        execute(missing, launcher, progress, account, after_block, primed)
     return account
 
 
@@ -194,14 +227,6 @@ def _end_with_front_door() -> None:
     """Be interrupted when nox ends, however it ends."""
     if os.environ.get("REMATCH_ENDS_WITH") == str(os.getppid()):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _check_device(device: str) -> None:
-    if device != "cpu" and not any(path.exists() for path in GPU_FILES):
-        raise Refusal(
-            f"{device}: no NVIDIA GPU is seen here (no {GPU_FILES[0]}); load its driver, or say --device cpu",
-            ExitStatus.HOST_CANNOT,
-        )
 
 
 @contextlib.contextmanager

@@ -34,6 +34,7 @@ class Place:
     current: bool
     """Joins every plan that names no stack."""
     lock_sha256: str | None
+    runner: Runner = "venv"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,6 @@ class CellMaker:
         self.workload = workload
         self.around = around
         self.profile = workload.profiles[profile]
-        self.runner: Runner = options.runner or "venv"
         self.device = options.device or "cpu"
         self.precisions: Sequence[Precision] = options.precisions or ("fp32",)
         threads = options.threads or around.cpus_usable
@@ -79,7 +79,7 @@ class CellMaker:
             edition,
             variant,
             place.name,
-            self.runner,
+            place.runner,
             self.device.replace(":", "-"),
             precision,
         )
@@ -95,7 +95,7 @@ class CellMaker:
             framework=entry.framework,
             module=entry.module or entry.framework,
             stack=place.name,
-            runner=self.runner,
+            runner=place.runner,
             device=self.device,
             precision=precision,
             parameters={**self.workload.parameters, **self.profile.parameters},

@@ -353,3 +353,5 @@ class Run(msgspec.Struct, frozen=True):
     """Versions of the host floor's own packages."""
     engine: dict[str, str] = {}
     """What is known of the container engine, where one was used."""
+    gpu: dict[str, str] = {}
+    """The GPU that is measured: ``uuid``, ``name``, ``driver``, ``capability``."""

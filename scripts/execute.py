@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec.structs import replace
 
 from scripts.budget import limit_launch
 from scripts.cells import A_A
@@ -13,10 +15,12 @@ from scripts.contract import SCHEMA, Cause, Cell, Result
 from scripts.launch import Launched, Launcher
 from scripts.order import count_at_once, make_proofs
 from scripts.plan import Plan
-from scripts.progress import Progress
+from scripts.progress import Progress, describe_launch
 from scripts.resume import find_result
 from scripts.runs import RunFolder, write_whole
 
+PRIMING_LIMIT_S = 7200.0
+"""For all kernels of a framework from PTX: half an hour was reported."""
 SKIPPING = ("python", "import", "precision")
 """Causes of a launch that was never started because this machine lacks something."""
 
@@ -98,23 +102,36 @@ def execute(
     progress: Progress,
     account: Account,
     after_block: Callable[[], None],
+    primed: AbstractSet[str] = frozenset(),
 ) -> None:
     """Launch everything in ``schedule``. A launch that fails stops nothing.
 
     Args:
         account: is added to.
         after_block: is called between blocks, when nothing is measured.
+        primed: stacks whose kernels the driver compiles first, untimed, into a cache that stays.
 
     Raises:
         Refusal: a result cannot be written.
         KeyboardInterrupt: the user wants no more; no launch is left in flight.
     """
     try:
+        _prime(schedule, launcher, progress, primed)
         _prove(schedule, launcher, progress, account)
         _measure(schedule, launcher, progress, account, after_block)
     except BaseException:
         launcher.stop()
         raise
+
+
+def _prime(schedule: Schedule, launcher: Launcher, progress: Progress, primed: AbstractSet[str]) -> None:
+    """Run what each launch of these stacks will run, so that the driver's compilations are in its cache. How
+    it ends is of no account: the launch itself will say."""
+    kinds = {(cell.purpose, subject_of(cell)): cell for cell in schedule if cell.stack in primed}
+    for (purpose, _), cell in kinds.items():
+        progress.say(f"filling the driver's cache, untimed: {describe_launch(cell)}")
+        least = replace(cell.protocol, budget_s=0.1, warmup_s=0.1, min_samples=1, max_samples=1)
+        launcher.prime(cell if purpose == "proof" else replace(cell, protocol=least), PRIMING_LIMIT_S)
 
 
 def _prove(schedule: Schedule, launcher: Launcher, progress: Progress, account: Account) -> None:

@@ -1,6 +1,7 @@
 """The plan of a run: what is measured, where, and for how long."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from scripts.budget import USED, allot, divide_bound, estimate_blocks, estimate_proofs
@@ -11,6 +12,11 @@ from scripts.errors import Refusal
 from scripts.options import Options
 from scripts.order import order_blocks
 from scripts.profiles import DEFAULT, PROFILES, Profile
+
+CONTAINER_S = 0.6
+"""What a container adds to a launch: made, started, and removed."""
+Entered = AbstractSet[tuple[str, str, str]]
+"""Stack, runner and framework of the contests."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +70,12 @@ def make_plan(options: Options, catalogue: Mapping[str, Workload], around: Surro
         found[name] = _make_contest(maker, options, profile, notes)
     if contests and not any(found.values()) and not _asks_for_ceiling(options, catalogue):
         raise Refusal("; ".join(["nothing to measure", *notes]))
-    entered = {(cell.stack, cell.framework) for cells in found.values() for cell in cells}
+    entered = {(cell.stack, cell.runner, cell.framework) for cells in found.values() for cell in cells}
     for name in (name for name, workload in catalogue.items() if workload.ceiling):
         maker = CellMaker(name, catalogue[name], profile_name, options, around)
         found[name] = _make_ceiling(maker, options, entered)
 
-    overheads_s = {
-        cell.id: catalogue[name].variants[cell.variant].overhead_s
-        for name, cells in found.items()
-        for cell in cells
-    }
+    overheads_s = {cell.id: tell_overhead(cell, catalogue) for cells in found.values() for cell in cells}
     found = {name: cells for name, cells in found.items() if cells}
     if not found:
         raise Refusal("nothing to measure: no stack has a framework of what is asked for")
@@ -99,6 +101,12 @@ def make_plan(options: Options, catalogue: Mapping[str, Workload], around: Surro
         cpus_usable=around.cpus_usable,
         notes=tuple(notes),
     )
+
+
+def tell_overhead(cell: Cell, catalogue: Mapping[str, Workload]) -> float:
+    """Seconds that a launch is expected to take outside warm-up and sampling."""
+    entry = catalogue[cell.workload].variants[cell.variant]
+    return entry.overhead_s + (CONTAINER_S if cell.runner == "docker" else 0)
 
 
 def sum_bounds(cells: Sequence[Cell], catalogue: Mapping[str, Workload], profile: str) -> float:
@@ -172,7 +180,7 @@ def _make_groups(
     return cells
 
 
-def _make_ceiling(maker: CellMaker, options: Options, entered: set[tuple[str, str]]) -> list[Cell]:
+def _make_ceiling(maker: CellMaker, options: Options, entered: Entered) -> list[Cell]:
     """Make the ceilings of the stacks and frameworks that the contests enter; of all that are asked for
     where there is no contest."""
     variants = maker.workload.variants
@@ -199,11 +207,11 @@ def _find_places(framework: str, options: Options, around: Surroundings) -> list
 
 
 def _find_ceiling_places(
-    framework: str, options: Options, around: Surroundings, entered: set[tuple[str, str]]
+    framework: str, options: Options, around: Surroundings, entered: Entered
 ) -> list[Place]:
     if not entered:
         return _find_places(framework, options, around)
-    return [place for place in around.places if (place.name, framework) in entered]
+    return [place for place in around.places if (place.name, place.runner, framework) in entered]
 
 
 def _find_baseline_places(maker: CellMaker, baseline: str, options: Options) -> list[Place]:

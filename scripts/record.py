@@ -9,7 +9,8 @@ from pathlib import Path
 
 from scripts.catalogue import Workload
 from scripts.cells import Place, Surroundings
-from scripts.contract import SCHEMA, Machine, Run, Runner
+from scripts.contract import SCHEMA, Cell, Machine, Run, Runner
+from scripts.errors import Refusal
 from scripts.host import GroundFloor
 from scripts.identity import file_sha256, git_state
 from scripts.options import Options
@@ -17,7 +18,8 @@ from scripts.plan import Plan
 from scripts.runners import HOST
 from scripts.stacks import Stack
 
-TOOLS = ("filelock", "msgspec", "rich")
+TOOLS = ("docker", "filelock", "msgspec", "nvidia-ml-py", "rich")
+DEFAULT_RUNNERS: tuple[Runner, ...] = ("venv",)
 
 
 def name_run(options: Options, machine: Machine) -> Path:
@@ -40,17 +42,24 @@ def find_surroundings(
     ground: GroundFloor,
 ) -> Surroundings:
     """Gather what a plan takes from outside."""
-    runner: Runner = options.runner or "venv"
-    if runner == "host":
-        variants = (variant for workload in catalogue.values() for variant in workload.variants.values())
-        frameworks = frozenset(variant.framework for variant in variants)
-        places = [Place(HOST, frameworks, current=True, lock_sha256=None)]
-    else:
-        locks = hash_locks(stacks, runner)
-        places = [
-            Place(name, frozenset(stack.frameworks), stack.current, locks[name])
-            for name, stack in stacks.items()
-        ]
+    device = options.device or "cpu"
+    places: list[Place] = []
+    for runner in options.runners or DEFAULT_RUNNERS:
+        if runner == "host":
+            variants = (variant for workload in catalogue.values() for variant in workload.variants.values())
+            frameworks = frozenset(variant.framework for variant in variants)
+            places.append(Place(HOST, frameworks, current=True, lock_sha256=None, runner=runner))
+        else:
+            places += [
+                Place(
+                    name,
+                    frozenset(stack.frameworks),
+                    stack.current,
+                    hash_lock(stacks, name, runner, device),
+                    runner,
+                )
+                for name, stack in stacks.items()
+            ]
     return Surroundings(
         run=run,
         places=places,
@@ -61,6 +70,13 @@ def find_surroundings(
     )
 
 
+def name_session(cells: Sequence[Cell]) -> str:
+    """Name the session whose defaults a plan is nearest to."""
+    if cells[0].device != "cpu":
+        return "bench-gpu"
+    return "bench-docker" if any(cell.runner == "docker" for cell in cells) else "bench-cpu"
+
+
 def make_record(plan: Plan, around: Surroundings, arguments: Sequence[str], machine: Machine) -> Run:
     """Write down a plan, so that it can be resumed, and repeated in the same order."""
     # argparse takes the last one that is given.
@@ -69,7 +85,7 @@ def make_record(plan: Plan, around: Surroundings, arguments: Sequence[str], mach
         schema=SCHEMA,
         id=around.run,
         started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        command=["nox", "-s", "bench-cpu", "--", *arguments, *seed],
+        command=["nox", "-s", name_session(plan.cells), "--", *arguments, *seed],
         profile=plan.profile,
         seed=plan.seed,
         blocks=plan.blocks,
@@ -80,9 +96,15 @@ def make_record(plan: Plan, around: Surroundings, arguments: Sequence[str], mach
     )
 
 
-def hash_locks(stacks: Mapping[str, Stack], runner: Runner) -> dict[str, str | None]:
-    """Hash each stack's lock file, by stack. A missing one is refused when its environment is made."""
+def hash_lock(stacks: Mapping[str, Stack], name: str, runner: Runner, device: str) -> str | None:
+    """Hash the lock file of a stack. A missing one is refused when its environment is made.
+
+    Raises:
+        Refusal: there is no such stack.
+    """
     if runner == "host":
-        return {HOST: None}
-    locks = {name: stack.lock_for(runner) for name, stack in stacks.items()}
-    return {name: file_sha256(lock) if lock.is_file() else None for name, lock in locks.items()}
+        return None
+    if name not in stacks:
+        raise Refusal(f"there is no stack {name!r} here; start a new run")
+    lock = stacks[name].lock_for(runner, device)
+    return file_sha256(lock) if lock.is_file() else None

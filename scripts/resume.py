@@ -1,7 +1,7 @@
 """Going on with a run: what it planned, whether it may go on here, and what it still lacks."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -11,12 +11,11 @@ from scripts.catalogue import Workload
 from scripts.contract import SCHEMA, Cell, Machine, Result, Run
 from scripts.decode import LeftOut, decode_result
 from scripts.errors import Refusal
-from scripts.plan import Plan, sum_bounds
+from scripts.plan import Plan, sum_bounds, tell_overhead
 from scripts.profiles import PROFILES
 from scripts.runs import RunFolder
 
-OUTER_CAUSES = ("signal", "time-limit", "python", "install")
-RUNNERS = ("venv", "host")
+OUTER_CAUSES = ("signal", "time-limit", "python", "install", "engine", "image")
 _HOST = ("host", "cpu_model", "cpus_usable")
 
 
@@ -41,21 +40,24 @@ def load_run(named: str, results: Path) -> tuple[RunFolder, Run]:
         for field in ("id", "run", "workload", "framework", "module", "stack", "variant"):
             if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}", getattr(cell, field)):
                 raise Refusal(f"{folder.record}: a cell's {field} is no plain name; start a new run")
-        if cell.runner not in RUNNERS:
-            raise Refusal(f"{folder.record}: the runner {cell.runner} is not in this version")
+        if cell.runner == "docker" and not re.fullmatch("sha256:[0-9a-f]{64}", cell.identity.image or ""):
+            raise Refusal(f"{folder.record}: a container's cell has no image; start a new run")
     if run.schema != SCHEMA:
         raise Refusal(f"{folder.record}: schema {run.schema}, where {SCHEMA} is read; start a new run")
     return folder, run
 
 
 def check_unchanged(
-    run: Run, machine: Machine, workloads_sha256: Mapping[str, str], locks_sha256: Mapping[str, str | None]
+    run: Run,
+    machine: Machine,
+    workloads_sha256: Mapping[str, str],
+    hash_lock: Callable[[Cell], str | None],
 ) -> None:
     """See that what ``run`` measured and what it would measure now are the same thing.
 
     Args:
         workloads_sha256: content hashes of this checkout, by workload.
-        locks_sha256: of the stacks' lock files, by stack.
+        hash_lock: hashes the lock file of a cell's stack.
 
     Raises:
         Refusal: a field differs; the message names it.
@@ -67,7 +69,7 @@ def check_unchanged(
         identity = cell.identity
         name = cell.workload
         pairs.append((f"workload_sha256 of {name}", identity.workload_sha256, workloads_sha256.get(name)))
-        pairs.append((f"lock_sha256 of {cell.stack}", identity.lock_sha256, locks_sha256.get(cell.stack)))
+        pairs.append((f"lock_sha256 of {cell.stack}", identity.lock_sha256, hash_lock(cell)))
     for field, then, now in pairs:
         if then != now:
             raise Refusal(f"{run.id} cannot go on: {field} was {then} and is {now}; start a new run")
@@ -89,9 +91,7 @@ def restore_plan(run: Run, catalogue: Mapping[str, Workload], machine: Machine) 
         blocks=run.blocks,
         profile=run.profile,
         seed=run.seed,
-        overheads_s={
-            cell.id: catalogue[cell.workload].variants[cell.variant].overhead_s for cell in run.cells
-        },
+        overheads_s={cell.id: tell_overhead(cell, catalogue) for cell in run.cells},
         bound_s=sum_bounds(run.cells, catalogue, run.profile),
         cpus_usable=machine.cpus_usable,
     )
@@ -106,4 +106,5 @@ def find_result(folder: RunFolder, cell: Cell) -> Result | None:
         return None
     if result.cause is not None and result.cause.kind in OUTER_CAUSES:
         return None
-    return result if replace(result.cell, cache=cell.cache) == cell else None
+    asked = replace(result.cell, cache=cell.cache, device_index=cell.device_index)
+    return result if asked == cell else None

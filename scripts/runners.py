@@ -41,10 +41,12 @@ def enter_venvs(cells: Sequence[Cell], stacks: Mapping[str, Stack]) -> Entrances
             and an install that failed, bar only the cells of that stack.
     """
     pythons, obstacles = {}, {}
+    device = cells[0].device
     for name in dict.fromkeys(cell.stack for cell in cells):
         stack = stacks[name]
         try:
-            pythons[name] = prepare(name, stack.python, [stack.lock_for("venv")])
+            lock = stack.lock_for("venv", device)
+            pythons[name] = prepare(stack.environment_for(device), stack.python, [lock])
         except EnvironmentRefusal as refusal:
             if refusal.kind not in ("python", "install"):
                 raise

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts import environments, uv
+from scripts.engine import connect
 from scripts.environments import EnvironmentRefusal
 from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.lock import ground_lock, stack_tests_lock
@@ -19,8 +20,8 @@ from scripts.stacks import load_stacks
 
 NEEDED = ("3.6", "3.7", "3.11")
 """Pythons under which the ground floor is tested."""
-DEMAND = "REMATCH_ALL_PYTHONS"
-"""Variable that makes a missing one an error."""
+DEMAND = "REMATCH_TEST_ALL"
+"""Variable that makes it an error where this machine lacks what a suite needs."""
 NEWER = ("3.16", "3.15", "3.14", "3.13", "3.12")
 """Of these the newest that is installed."""
 STACK_TESTS = Path("tests", "workloads", "stacks")
@@ -39,9 +40,9 @@ class Suite:
 
 def list_suites() -> Iterator[Suite]:
     """Yield the suites: the host floor's, the ground floor's under each Python, each stack's."""
-    yield Suite(
-        None, tuple(path for path in (Path("tests", "scripts"), Path("tests", "docker")) if holds_tests(path))
-    )
+    yield Suite(None, (Path("tests", "scripts"),))
+    if has_engine():
+        yield Suite(None, (Path("tests", "docker"),))
     for python in list_pythons():
         recipe = environments.Recipe(f"ground-{python}", python, (ground_lock(python),))
         yield Suite(recipe, (Path("tests", "workloads"),), without=STACK_TESTS)
@@ -57,19 +58,36 @@ def holds_tests(path: Path) -> bool:
     return any((ROOT / path).rglob("test_*.py"))
 
 
+def has_engine() -> bool:
+    """Tell whether containers can be tested here; say so if not.
+
+    Raises:
+        Refusal: they cannot where all is demanded, so that a check never passes by testing less.
+    """
+    try:
+        connect()
+    except Refusal as refusal:
+        miss(f"containers are NOT tested: {refusal.message}")
+        return False
+    return True
+
+
+def miss(message: str) -> None:
+    if os.environ.get(DEMAND):
+        raise Refusal(message, ExitStatus.HOST_CANNOT)
+    print(message, file=sys.stderr)
+
+
 def list_pythons() -> list[str]:
     """Return the Pythons for the ground floor's tests that are here; say which are not.
 
     Raises:
-        Refusal: one is missing where all are demanded, so that a check never passes by testing less.
+        Refusal: one is missing where all are demanded.
     """
     command = environments.find_uv()
     missing = [python for python in NEEDED if uv.find_python(command, python) is None]
     if missing:
-        message = f"the ground floor is NOT tested under Python {', '.join(missing)}: not installed here"
-        if os.environ.get(DEMAND):
-            raise Refusal(message, ExitStatus.HOST_CANNOT)
-        print(message, file=sys.stderr)
+        miss(f"the ground floor is NOT tested under Python {', '.join(missing)}: not installed here")
     newest = next((python for python in NEWER if uv.find_python(command, python)), None)
     return [python for python in NEEDED if python not in missing] + ([newest] if newest else [])
 
@@ -101,7 +119,7 @@ def main(arguments: Sequence[str]) -> int:
         if options is None or not suite.paths:
             continue
         suites += 1
-        name = suite.recipe.name if suite.recipe else "host"
+        name = suite.recipe.name if suite.recipe else suite.paths[0].name
         print(f"\n=== {name}: {' '.join(map(str, suite.paths))}", flush=True)
         try:
             python = str(environments.prepare(*suite.recipe)) if suite.recipe else sys.executable

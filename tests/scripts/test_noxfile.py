@@ -52,7 +52,7 @@ def project(tmp_path: Path) -> Path:
     for name in ("noxfile.py", "scripts/__init__.py", "scripts/errors.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "scripts" / "environments.py").write_text(ENVIRONMENTS)
-    for name in ("bench", "collect", "doctor", "lock", "suites", "lint"):
+    for name in ("bench", "collect", "doctor", "images", "lock", "suites", "lint"):
         (tmp_path / "scripts" / f"{name}.py").write_text(PROGRAM)
     return tmp_path
 
@@ -71,7 +71,18 @@ def nox(project: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
 
 def test_sessions_are_listed_with_what_they_do(project: Path) -> None:
     said = nox(project, "--list").stdout
-    for name in ("bench-cpu", "collect", "doctor", "lock", "tests", "lint", "types"):
+    for name in (
+        "bench-cpu",
+        "bench-docker",
+        "bench-gpu",
+        "collect",
+        "doctor",
+        "images",
+        "lock",
+        "tests",
+        "lint",
+        "types",
+    ):
         assert f" {name} -> " in said
 
 
@@ -89,6 +100,17 @@ def test_users_options_come_after_the_defaults(project: Path) -> None:
     called = json.loads((project / "called.json").read_text())
     assert called["arguments"][:4] == ["--device", "cpu", "--runner", "venv"]
     assert called["arguments"][-2:] == ["--profile", "smoke"]
+
+
+@pytest.mark.parametrize(
+    ("session", "device", "profile"), [("bench-docker", "cpu", "quick"), ("bench-gpu", "cuda:0", "standard")]
+)
+def test_containers_are_what_their_sessions_measure_in(
+    project: Path, session: str, device: str, profile: str
+) -> None:
+    nox(project, "-s", session)
+    called = json.loads((project / "called.json").read_text())["arguments"]
+    assert called == ["--device", device, "--runner", "docker", "--profile", profile]
 
 
 def test_users_packages_stay_outside(project: Path) -> None:

@@ -29,7 +29,7 @@ def test_all_options_of_a_bench_session_are_understood() -> None:
         stacks=("torch-2.15",),
         editions=("article", "fair"),
         profile="smoke",
-        runner="host",
+        runners=("host",),
         device="cpu",
         precisions=("fp32", "bf16"),
         blocks=3,
@@ -40,6 +40,16 @@ def test_all_options_of_a_bench_session_are_understood() -> None:
         results=Path("/r"),
         dry_run=True,
     )
+
+
+def test_several_runners_may_be_asked_for_and_only_the_last_word_counts() -> None:
+    options = parse_options(["--runner", "docker", "--runner", "venv,docker", "--base", "local"])
+    assert (options.runners, options.base) == (("venv", "docker"), "local")
+
+
+def test_any_image_may_be_the_base_if_it_is_named_by_its_digest() -> None:
+    image = f"registry.example:5000/team/python:3.11@sha256:{'a' * 64}"
+    assert parse_options(["--runner", "docker", "--base", image]).base == image
 
 
 def test_a_gpu_is_a_device_and_the_last_word_counts() -> None:
@@ -79,8 +89,9 @@ def test_a_gpu_is_a_device_and_the_last_word_counts() -> None:
         ("--profile published", "no profile 'published'"),
         ("--runner vnev", "did you mean venv"),
         ("--precision fp16", "fp32"),
-        ("--runner docker", "not available in this version"),
-        ("--base debian", "--base"),
+        ("--runner docker --base debian", "--base"),
+        ("--runner docker --base python:3.11@sha256:12", "--base"),
+        ("--runner venv --base local", "only containers have a base"),
         ("--data /d", "--data"),
     ],
 )

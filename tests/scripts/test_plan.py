@@ -8,7 +8,8 @@ from scripts.budget import SAMPLING_SHARE, USED
 from scripts.catalogue import ProfileEntry, Workload
 from scripts.contract import Threads
 from scripts.errors import Refusal
-from scripts.order import make_proofs
+from scripts.order import group_of, make_proofs
+from scripts.plan import CONTAINER_S
 from scripts.profiles import PROFILES
 from tests.scripts.plans import ROOF, TOY, names, plan
 
@@ -55,8 +56,8 @@ def test_ceilings_may_be_measured_alone() -> None:
 
 
 def test_a_cell_says_everything_that_it_is() -> None:
-    cell = plan(variants=("torch-compile",), device="cuda:0", precisions=("bf16",), runner="host").cells[2]
-    assert cell.id == "toy_fair_torch-compile_torch-2_host_cuda-0_bf16"
+    cell = plan(variants=("torch-compile",), device="cuda:0", precisions=("bf16",)).cells[2]
+    assert cell.id == "toy_fair_torch-compile_torch-2_venv_cuda-0_bf16"
     assert (cell.framework, cell.module, cell.baseline) == ("torch", "torch_compiled", "torch-eager")
     assert (cell.role, cell.device, cell.tolerances.losses) == ("variant", "cuda:0", 1e-2)
     assert (cell.identity.lock_sha256, cell.identity.workload_sha256) == ("1" * 64, "a" * 64)
@@ -115,6 +116,27 @@ def test_a_stack_that_lacks_the_baselines_framework_is_compared_with_the_current
         ("torch-eager", "torch-2"),
         ("tensorflow-graph", "tensorflow-2"),
     }
+
+
+def test_two_runners_of_a_stack_meet_in_one_group_where_the_first_keeps_the_baseline() -> None:
+    made = plan(runners=("venv", "docker"), variants=("torch-eager",))
+    contest = [cell for cell in made.cells if cell.role != "ceiling"]
+    assert [(cell.stack, cell.runner, cell.role) for cell in contest] == [
+        ("torch-2", "venv", "baseline"),
+        ("torch-2", "venv", "a_a"),
+        ("torch-2", "docker", "variant"),
+    ]
+    assert len({group_of(cell) for cell in contest}) == 1
+    assert {cell.runner for cell in made.cells if cell.role == "ceiling"} == {"venv", "docker"}
+
+
+def test_a_container_is_given_the_time_that_making_it_takes() -> None:
+    here, there = (plan(runners=(runner,)) for runner in ("venv", "docker"))
+    added = [
+        there.overheads_s[of.id] - here.overheads_s[cell.id]
+        for cell, of in zip(here.cells, there.cells, strict=True)
+    ]
+    assert added == [pytest.approx(CONTAINER_S)] * len(added)
 
 
 def test_variants_without_a_stack_are_left_out_and_said() -> None:

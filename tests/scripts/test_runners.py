@@ -16,7 +16,7 @@ from scripts.uv import Kind
 from tests.scripts.plans import plan
 
 STACKS = load_stacks()
-CELLS = plan(workloads=("toy",), runner="host").cells
+CELLS = plan(workloads=("toy",), runners=("host",)).cells
 
 
 def make_program(path: Path, content: str = "#!/bin/sh\necho nonsense\n") -> Path:

@@ -37,14 +37,14 @@ def no_old_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missing_python_is_said_loudly_and_the_newest_is_taken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("REMATCH_ALL_PYTHONS", raising=False)
+    monkeypatch.delenv("REMATCH_TEST_ALL", raising=False)
     assert suites.list_pythons() == ["3.11", "3.13"]
     assert "NOT tested under Python 3.6, 3.7" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("no_old_pythons")
 def test_missing_python_stops_an_automatic_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REMATCH_ALL_PYTHONS", "true")
+    monkeypatch.setenv("REMATCH_TEST_ALL", "true")
     with pytest.raises(Refusal) as caught:
         suites.list_pythons()
     assert caught.value.status == ExitStatus.HOST_CANNOT
