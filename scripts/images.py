@@ -8,11 +8,11 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from scripts.build import build
 from scripts.catalogue import find_names
@@ -138,10 +138,12 @@ def _find(engine: Engine, inputs: Inputs) -> BuiltImage | None:
         found = engine.api.images(
             filters={"label": [f"rematch.input={inputs.sha256}", f"rematch.stack={inputs.stack.name}"]}
         )
-    if not found:
+    # What somebody builds on an image has its labels too, but not its name.
+    tag = name_tag(inputs.stack.name, inputs.sha256)
+    named = next((image for image in found if tag in (image.get("RepoTags") or ())), None)
+    if named is None:
         return None
-    newest: Mapping[str, Any] = max(found, key=lambda image: image["Created"])
-    return BuiltImage(inputs.stack.name, str(newest["Id"]), inputs.base, inputs.sha256, int(newest["Size"]))
+    return BuiltImage(inputs.stack.name, str(named["Id"]), inputs.base, inputs.sha256, int(named["Size"]))
 
 
 def _build(engine: Engine, stack: Stack, base: str, say: Say, is_forced: bool) -> BuiltImage:
@@ -168,9 +170,8 @@ def _announce(engine: Engine, stacks: Sequence[Stack], base: str, say: Say) -> N
         sum(getattr(stack.image, name) for stack in stacks) for name in ("download_gib", "disk_gib")
     )
     names = ", ".join(stack.name for stack in stacks)
-    say(
-        f"images to build on the {base} base: {names}; some {download:.1f} GiB to download, {disk:.0f} GiB of disk"
-    )
+    takes = f"some {download:.1f} GiB to download, {disk:.0f} GiB of disk"
+    say(f"images to build on the {base} base: {names}; {takes}")
     root = Path(engine.facts.root)
     try:
         free = shutil.disk_usage(root).free
