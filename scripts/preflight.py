@@ -49,13 +49,32 @@ def check_gpu_host(engine: Engine | None, gpu: int, stacks: Sequence[Stack], nvm
     except NvmlUnavailable as error:
         gpus, silence = [], error
     found = next((one for one in gpus if one.index == gpu), None)
-    access = _find_access(engine, found, stacks, silence) if engine else None
+    access = _demand_access(engine, found, stacks, silence) if engine else None
     if silence is not None:
         raise Refusal(silence.message, ExitStatus.HOST_CANNOT)
     if found is None:
         raise Refusal(_describe_missing(gpu, gpus), ExitStatus.HOST_CANNOT)
     check_gpu(found, stacks)
     return GpuHost(found, access, list(note_gpu(found, stacks)))
+
+
+def find_access(engine: Engine, gpu: Gpu | None, stacks: Sequence[Stack]) -> GpuAccess | Advice:
+    """Find how the engine hands over ``gpu``, or any where none is known; else what is in the way.
+
+    Raises:
+        Refusal: the engine refuses containers altogether, or is gone.
+    """
+    from scripts.access import list_accesses
+    from scripts.probe import try_access
+
+    named = (gpu.uuid, gpu.index) if gpu else ()
+    denials = []
+    for access in list_accesses(engine.facts, *named):
+        denial = try_access(engine, access, find_required_cuda(stacks))
+        if denial is None:
+            return access
+        denials.append(denial)
+    return denials[0]
 
 
 def check_gpu(gpu: Gpu, stacks: Sequence[Stack]) -> None:
@@ -105,28 +124,22 @@ def note_gpu(gpu: Gpu, stacks: Sequence[Stack]) -> Iterator[str]:
         yield f"{_list_processes(drawing)} draws on GPU {gpu.index}, which may disturb the times"
 
 
-def _find_access(
+def _demand_access(
     engine: Engine, gpu: Gpu | None, stacks: Sequence[Stack], silence: NvmlUnavailable | None
 ) -> GpuAccess:
-    from scripts.access import list_accesses
-    from scripts.probe import try_access
+    from scripts.advice import Advice
 
-    named = (gpu.uuid, gpu.index) if gpu else ()
-    denials: list[Advice] = []
-    for access in list_accesses(engine.facts, *named):
-        denial = try_access(engine, access, find_required_cuda(stacks))
-        if denial is None:
-            return access
-        denials.append(denial)
-    first = denials[0]
-    if first.kind == "driver" and gpu is not None:
+    found = find_access(engine, gpu, stacks)
+    if not isinstance(found, Advice):
+        return found
+    if found.kind == "driver" and gpu is not None:
         # In figures, where these are known.
         _check_driver(gpu, stacks)
     if silence is None:
-        raise Refusal(first.message, ExitStatus.HOST_CANNOT)
-    if first.kind.startswith("driver"):
+        raise Refusal(found.message, ExitStatus.HOST_CANNOT)
+    if found.kind.startswith("driver"):
         raise Refusal(silence.message, ExitStatus.HOST_CANNOT)
-    raise Refusal(f"{first.message}; besides, {silence.message}", ExitStatus.HOST_CANNOT)
+    raise Refusal(f"{found.message}; besides, {silence.message}", ExitStatus.HOST_CANNOT)
 
 
 def _describe_missing(gpu: int, gpus: Sequence[Gpu]) -> str:

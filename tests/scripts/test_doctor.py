@@ -1,5 +1,6 @@
 """The doctor tells what cannot run, and why, and what to do."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 
 from scripts import contract, doctor, environments
 from scripts.environments import Recipe
+from scripts.errors import Refusal
+from scripts.finding import SESSIONS, Finding, Session, note
 from scripts.runs import ROOT
 
 MACHINE = contract.Machine(
@@ -29,28 +32,64 @@ def test_this_host_is_described_in_one_screen() -> None:
     )
     assert answer.stderr == ""
     assert answer.returncode in (0, 3)
-    assert ("NO " in answer.stdout) is (answer.returncode == 3)
-    assert len(answer.stdout.splitlines()) <= 24
+    assert ("bench-cpu can run here." in answer.stdout) is (answer.returncode == 0)
+    # A host may have many GPUs.
+    assert len([line for line in answer.stdout.splitlines() if "  GPU" not in line]) <= 24
     for subject in ("uv", "Python 3.11", "torch-2.15", "tensorflow-2.21", "disk", "results", "git"):
+        assert subject in answer.stdout
+    for subject in ("engine", "GPU", *SESSIONS):
         assert subject in answer.stdout
 
 
-def test_any_no_is_the_exit_status(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_host_without_an_engine_is_described_all_the_same(tmp_path: Path) -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "scripts.doctor"],
+        cwd=ROOT,
+        env={**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/none"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.stderr == ""
+    assert f"no container engine: {tmp_path}/none is not there" in answer.stdout
+    assert "bench-docker cannot run here yet: see engine" in answer.stdout
+    assert "bench-gpu cannot run here yet: see engine" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("stops", "status", "can"),
+    [
+        ((), 0, ["bench-cpu", "bench-docker", "bench-gpu"]),
+        (("bench-gpu",), 0, ["bench-cpu", "bench-docker"]),
+        (("bench-docker", "bench-gpu"), 0, ["bench-cpu"]),
+        (("bench-cpu",), 3, ["bench-docker", "bench-gpu"]),
+        (SESSIONS, 3, []),
+    ],
+)
+def test_each_session_is_told_and_the_exit_status_is_that_of_bench_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    stops: tuple[Session, ...],
+    status: int,
+    can: list[str],
 ) -> None:
-    findings = [doctor.Finding("a", "ok", "fine"), doctor.Finding("b", "NO", "broken: mend it")]
+    findings = [Finding("a", "fine"), Finding("b", "broken: mend it", stops), note("c", "so so")]
     monkeypatch.setattr(doctor, "examine", lambda: iter(findings))
-    assert doctor.main([]) == 3
-    assert "broken: mend it" in capsys.readouterr().out
-    monkeypatch.setattr(doctor, "examine", lambda: iter(findings[:1]))
-    assert doctor.main([]) == 0
+    assert doctor.main([]) == status
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == [
+        "ok    a  fine",
+        f"{'NO' if stops else 'ok'}    b  broken: mend it",
+        "note  c  so so",
+    ]
+    assert lines[4:] == [
+        f"{name} can run here." if name in can else f"{name} cannot run here yet: see b." for name in SESSIONS
+    ]
 
 
-def test_an_option_is_refused_rather_than_ignored(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
+def test_an_option_is_refused_rather_than_ignored() -> None:
+    with pytest.raises(Refusal, match="--json"):
         doctor.main(["--json"])
-    assert caught.value.code == 2
-    assert "--json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -80,12 +119,6 @@ def test_bfloat16_is_told() -> None:
     assert doctor.examine_bfloat16(False).verdict == "note"
 
 
-def test_driver_is_reported_and_its_absence_too() -> None:
-    """C1"""
-    assert "580.95.05" in doctor.examine_gpu("580.95.05").says
-    assert doctor.examine_gpu(None).verdict == "note"
-
-
 def test_a_missing_compiler_is_told_with_what_to_install() -> None:
     assert doctor.examine_compiler("/usr/bin/g++").verdict == "ok"
     found = doctor.examine_compiler(None)
@@ -99,7 +132,10 @@ def test_environment_is_built_or_stale_or_absent(tmp_path: Path, monkeypatch: py
     assert "not built" in doctor.examine_environment(recipe).says
     (tmp_path / "a").mkdir()
     assert "stale" in doctor.examine_environment(recipe).says
-    assert doctor.examine_environment(Recipe("a", "3.11", (tmp_path / "b.lock",))).verdict == "NO"
+    assert doctor.examine_environment(Recipe("a", "3.11", (tmp_path / "b.lock",))).stops == ("bench-cpu",)
+    missing = (tmp_path / "b.lock",)
+    monkeypatch.setattr(environments, "HOST", environments.HOST._replace(locks=missing))
+    assert doctor.examine_environment(environments.HOST).stops == SESSIONS
 
 
 def test_disk_must_hold_what_is_not_built_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
