@@ -51,7 +51,7 @@ def check_gpu_host(engine: Engine | None, gpu: int, stacks: Sequence[Stack], nvm
     found = next((one for one in gpus if one.index == gpu), None)
     access = _demand_access(engine, found, stacks, silence) if engine else None
     if silence is not None:
-        raise Refusal(silence.message, ExitStatus.HOST_CANNOT)
+        raise Refusal(f"GPU {gpu}: {silence.message}", ExitStatus.HOST_CANNOT)
     if found is None:
         raise Refusal(_describe_missing(gpu, gpus), ExitStatus.HOST_CANNOT)
     check_gpu(found, stacks)
@@ -126,7 +126,8 @@ def note_gpu(gpu: Gpu, stacks: Sequence[Stack]) -> Iterator[str]:
 
 def _demand_access(
     engine: Engine, gpu: Gpu | None, stacks: Sequence[Stack], silence: NvmlUnavailable | None
-) -> GpuAccess:
+) -> GpuAccess | None:
+    """Return ``None`` where all that is in the way is the driver, which does not answer here either."""
     from scripts.advice import Advice
 
     found = find_access(engine, gpu, stacks)
@@ -138,7 +139,7 @@ def _demand_access(
     if silence is None:
         raise Refusal(found.message, ExitStatus.HOST_CANNOT)
     if found.kind.startswith("driver"):
-        raise Refusal(silence.message, ExitStatus.HOST_CANNOT)
+        return None
     raise Refusal(f"{found.message}; besides, {silence.message}", ExitStatus.HOST_CANNOT)
 
 

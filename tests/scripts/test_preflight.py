@@ -113,11 +113,11 @@ def test_a_driver_that_does_not_answer_is_told_with_its_own_remedy(error: str) -
     """C1"""
     reason, message = REFUSALS[error]
     engine, _ = make_engine({"all": 0})
-    assert refuse(FakeNvml(fault=NvmlUnavailable(reason, message)), engine) == message
+    assert refuse(FakeNvml(fault=NvmlUnavailable(reason, message)), engine) == f"GPU 0: {message}"
     engine, _ = make_engine(
         {"all": "nvidia-container-cli: initialization error: nvml error: driver not loaded"}
     )
-    assert refuse(FakeNvml(fault=NvmlUnavailable(reason, message)), engine) == message
+    assert refuse(FakeNvml(fault=NvmlUnavailable(reason, message)), engine) == f"GPU 0: {message}"
 
 
 def test_a_driver_that_only_the_engine_misses_is_told() -> None:
