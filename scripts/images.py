@@ -20,7 +20,7 @@ from scripts.engine import Engine, connect, translated_errors
 from scripts.environments import VENVS
 from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.image_inputs import BASES, Inputs, is_base, list_inputs
-from scripts.local_base import ensure_local_base, find_local_base
+from scripts.local_base import ensure_local_base, find_local_base, remove_older_bases
 from scripts.stacks import Stack, load_stacks
 
 if TYPE_CHECKING:
@@ -161,6 +161,8 @@ def _build(engine: Engine, stack: Stack, base: str, say: Say, is_forced: bool) -
     size = describe_size(image.size_bytes)
     say(f"{stack.name}: built in {time.monotonic() - begin:.0f} s, {size}, {image.id[:19]}")
     remove_superseded(engine, image, say)
+    if base == "local":
+        remove_older_bases(engine, stack.python, made)
     return image
 
 

@@ -11,6 +11,7 @@ from scripts.runs import ROOT
 
 TOOLS = Path(sys.executable).parent
 VERMIN = (str(TOOLS / "vermin"), "--quiet", "--no-tips", "--violations", "--eval-annotations")
+SHELL = (".ci/run", "docker/install-stack", "docker/local-base/make-rootfs")
 
 CHECKS = {
     "style": (str(TOOLS / "ruff"), "check", "--output-format=concise", "--quiet"),
@@ -20,6 +21,8 @@ CHECKS = {
         *(*VERMIN, "-t=3.9-"),
         *("noxfile.py", "scripts/environments.py", "scripts/errors.py", "scripts/uv.py"),
     ),
+    "Dockerfiles": (str(TOOLS / "hadolint"), *map(str, sorted(ROOT.glob("docker/*/Dockerfile")))),
+    "shell": (str(TOOLS / "shellcheck"), *SHELL),
     "locks": (sys.executable, "-m", "scripts.lock", "--check"),
     "schemas": (sys.executable, "-m", "scripts.schema", "--check"),
 }

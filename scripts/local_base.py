@@ -1,5 +1,6 @@
 """A base image from Debian's packages, for hosts that reach no image registry."""
 
+import contextlib
 import hashlib
 import os
 import re
@@ -76,6 +77,19 @@ def _import(engine: Engine, archive: Path, python: str) -> str:
     found = find_local_base(engine, python)
     assert found is not None
     return found
+
+
+def remove_older_bases(engine: Engine, python: str, current: str) -> None:
+    """Remove bases for ``python`` that nothing is built on any more."""
+    from docker.errors import APIError
+
+    with translated_errors():
+        found = engine.api.images(filters={"label": [LABEL, f"rematch.python={python}"]})
+    for image in found:
+        if image["Id"] != current and "rematch.stack" not in (image.get("Labels") or {}):
+            # The engine keeps what something still needs.
+            with contextlib.suppress(APIError):
+                engine.api.remove_image(image["Id"])
 
 
 def hash_inputs(python: str) -> str:

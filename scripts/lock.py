@@ -1,7 +1,8 @@
 """Regenerates every lock file: ``python -m scripts.lock [--check] [--upgrade] [NAME ...]``.
 
-Pins stay where they are unless the input forbids it or ``--upgrade`` is given. ``--check`` changes
-nothing, needs no network, and says where inputs and locks disagree.
+Pins stay where they are unless the input forbids it or ``--upgrade`` is given; with it, base images move to
+the digest that the registry has for their tag. ``--check`` changes nothing, needs no network, and says where
+inputs and locks disagree.
 """
 
 import argparse
@@ -15,12 +16,16 @@ from pathlib import Path
 
 from scripts import environments, uv
 from scripts.catalogue import find_names
+from scripts.digests import ask_registry, find_files, list_bases, refresh_digests
+from scripts.engine import connect
 from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.runs import ROOT
 from scripts.stacks import Stack, load_stacks
 
 GROUND_PYTHONS = ("3.6", "3.7")
 """Pythons of the ground floor whose tests have a lock of their own; later ones share one."""
+BASES = "bases"
+"""What the user calls the digests of base images."""
 # Oldest C library that the wheels may ask for. Frameworks of today are built for 2.28 (2018's for
 # less); what serves the project's own tools stays installable on older systems.
 MODERN, OLD = "x86_64-manylinux_2_28", "x86_64-manylinux_2_17"
@@ -140,6 +145,17 @@ def read_pins(lock: Path) -> dict[str, set[str]]:
     return pins
 
 
+def _refresh_bases(stacks: Mapping[str, Stack], upgrade: bool) -> None:
+    try:
+        ask = ask_registry(connect())
+    except Refusal as refusal:
+        # Locks need no engine, and are refreshed by now.
+        print(f"bases: their digests were left as they are: {refusal.message}", file=sys.stderr)
+        return
+    for line in refresh_digests(list_bases(stacks), ask, upgrade, find_files(stacks.values())):
+        print(line, flush=True)
+
+
 def _wanted(lock: Lock) -> Iterator[tuple[str, str | None]]:
     """Yield the packages that the input names, with the version of each that it pins."""
     text = lock.input.read_text(encoding="utf-8")
@@ -166,17 +182,21 @@ def _relative(path: Path) -> str:
 def main(arguments: Sequence[str]) -> ExitStatus:
     parser = argparse.ArgumentParser(prog="nox -s lock --", description="Refresh the lock files.")
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="a stack, host, tests, ground or uv; all without"
+        "names", nargs="*", metavar="NAME", help="a stack, host, tests, ground, uv or bases; all without"
     )
     parser.add_argument(
         "--check", action="store_true", help="change nothing; say where inputs and locks disagree"
     )
     parser.add_argument(
-        "--upgrade", action="store_true", help="take the newest versions that the inputs allow"
+        "--upgrade",
+        action="store_true",
+        help="take the newest versions that the inputs allow, and what the bases' tags name now",
     )
     said = parser.parse_args(arguments)
-    locks = list_locks(load_stacks())
-    names = find_names("lock", said.names, {lock.name for lock in locks}) if said.names else None
+    stacks = load_stacks()
+    locks = list_locks(stacks)
+    known = {BASES, *(lock.name for lock in locks)}
+    names = find_names("lock", said.names, known) if said.names else None
     chosen = [lock for lock in locks if names is None or lock.name in names]
     if said.check:
         complaints = [complaint for lock in chosen for complaint in check(lock)]
@@ -187,6 +207,8 @@ def main(arguments: Sequence[str]) -> ExitStatus:
     for lock in chosen:
         refresh(lock, command, said.upgrade)
         print(_relative(lock.path), flush=True)
+    if names is None or BASES in names:
+        _refresh_bases(stacks, said.upgrade)
     return ExitStatus.MEASURED
 
 
