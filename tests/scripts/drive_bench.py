@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts import bench, exclusion
+from scripts import bench, equipment, exclusion
 from scripts.contract import Cell
 from scripts.runners import HOST, Entrances
 from tests.scripts import fake_ground
@@ -18,7 +18,7 @@ def enter(cells: Sequence[Cell]) -> Entrances:
 
 
 if __name__ == "__main__":
-    setattr(bench, "enter_host", enter)  # noqa: B010 (a name that the module imports)
+    setattr(equipment, "enter_host", enter)  # noqa: B010 (a name that the module imports)
     # Not where a real run holds this machine's CPU, which would bar a test, or be barred by it.
     exclusion.SHARED = Path(sys.argv[1]).parent
     sys.exit(bench.main(["--runner", "host", *sys.argv[2:]], (fake_ground.__file__, sys.argv[1])))
