@@ -6,16 +6,12 @@ Exit status: 0 all measured; 1 measured, with failures, each named; 2 bad option
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import dataclasses
 import importlib
-import os
 import shlex
 import shutil
-import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
@@ -40,6 +36,7 @@ from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.exclusion import hold_device
 from scripts.execute import Account, execute, make_schedule, settle_known
 from scripts.host import GroundFloor, describe_ground
+from scripts.interruption import end_with_front_door, interruptible
 from scripts.launch import GROUND_FLOOR, Launcher
 from scripts.options import Options, check_threads, parse_options
 from scripts.plan import Plan, make_plan
@@ -51,8 +48,6 @@ from scripts.stacks import Stack, load_stacks
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 
 
 @dataclass(frozen=True)
@@ -94,8 +89,8 @@ def main(arguments: Sequence[str], program: Sequence[str] = GROUND_FLOOR) -> int
     console = PipedConsole(highlight=False, markup=False)
     say = partial(console.print, soft_wrap=True)
     try:
-        with _interruptible():
-            _end_with_front_door()
+        with interruptible():
+            end_with_front_door()
             options = parse_options(arguments)
             catalogue, stacks, ground = load_catalogue(), load_stacks(), describe_ground()
             session = _prepare(options, arguments, catalogue, stacks, ground)
@@ -221,35 +216,6 @@ def _compare(folder: RunFolder, console: Console, is_shown: bool) -> None:
     write_comparison(folder.path, comparison)
     if is_shown:
         print_comparison(comparison, console)
-
-
-def _end_with_front_door() -> None:
-    """Be interrupted when nox ends, however it ends."""
-    if os.environ.get("REMATCH_ENDS_WITH") == str(os.getppid()):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Turn the first request to end into ``KeyboardInterrupt``; while its work is done, ignore others."""
-    numbers = [
-        number
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        # Ignored on purpose by whoever started this, such as nohup.
-        if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN
-    ]
-
-    def interrupt(_number: int, _frame: object) -> None:
-        for number in numbers:
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 if __name__ == "__main__":
