@@ -24,8 +24,8 @@ from scripts.settlement import settle
 GROUND_FLOOR = ("-m", "workloads")
 JIT_CACHE = ROOT / ".venvs" / "cuda"
 JIT_CACHE_BYTES = 4 * 2**30
-_PASSED = ("LANG", "LC_ALL", "TZ")
-_PASSED_HERE = ("PATH", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
+_PASSED = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
+"""What an interpreter on this host needs; an image has its own."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,9 @@ class FileLauncher(abc.ABC):
         """Run the process to its end.
 
         Args:
-            cell: as ``_look`` returned it.
-            private: the launch's own folder; ``exchange`` in it holds ``cell.json`` and gets
-                ``result.json``.
+            cell: as the host knows it.
+            private: the launch's own folder; ``exchange`` in it holds ``cell.json``, which is the cell as
+                ``_look`` returned it, and gets ``result.json``.
 
         Raises:
             KeyboardInterrupt: launches are stopped.
@@ -159,7 +159,7 @@ class FileLauncher(abc.ABC):
                 exchange.mkdir()
                 seen = self._look(cell, private)
                 (exchange / "cell.json").write_bytes(msgspec.json.encode(seen))
-                ending = self._run(seen, private, log, limit_s)
+                ending = self._run(cell, private, log, limit_s)
             except OSError as error:
                 where = error.filename or self._private
                 raise Refusal(
@@ -184,11 +184,7 @@ class FileLauncher(abc.ABC):
 
     def _pick_variables(self, cell: Cell) -> dict[str, str]:
         """Variables that are the same whatever enters the stack."""
-        picked = {
-            name: value
-            for name, value in os.environ.items()
-            if name in _PASSED or name.startswith(self._variables)
-        }
+        picked = {name: value for name, value in os.environ.items() if name.startswith(self._variables)}
         return picked | {
             # Another in each launch, since between launches is where the interval looks, and known.
             "PYTHONHASHSEED": str(
@@ -240,7 +236,7 @@ class LocalLauncher(FileLauncher):
         return replace(cell, cache=str(cache), device_index=0 if sees_one else cell.device_index)
 
     def _make_environment(self, cell: Cell, private: Path) -> dict[str, str]:
-        here = {name: os.environ[name] for name in _PASSED_HERE if name in os.environ}
+        here = {name: os.environ[name] for name in _PASSED if name in os.environ}
         if self._gpu_uuid is not None and cell.device.startswith("cuda:"):
             here["CUDA_VISIBLE_DEVICES"] = self._gpu_uuid
         return (

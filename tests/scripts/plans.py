@@ -1,6 +1,7 @@
 """A small catalogue, the places it can be measured in, and a launcher without processes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -8,7 +9,7 @@ import msgspec
 
 from scripts.catalogue import EditionEntry, ProfileEntry, TolerancesEntry, VariantEntry, Workload
 from scripts.cells import Place, Surroundings
-from scripts.contract import Cause, Cell, Result
+from scripts.contract import Cause, Cell, Result, Runner
 from scripts.launch import Launched
 from scripts.options import Options
 from scripts.plan import Plan, make_plan
@@ -18,6 +19,7 @@ from tests.scripts.fake_ground import answer
 TORCH = Place("torch-2", frozenset({"torch"}), current=True, lock_sha256="1" * 64)
 OLD_TORCH = Place("torch-1", frozenset({"torch"}), current=False, lock_sha256="2" * 64)
 TENSORFLOW = Place("tensorflow-2", frozenset({"tensorflow"}), current=True, lock_sha256="3" * 64)
+PLACES = (OLD_TORCH, TORCH, TENSORFLOW)
 
 TOLERANCES = TolerancesEntry(1e-8, 1e-8, {"fp32": 1e-5, "bf16": 1e-2})
 PROFILES = {name: ProfileEntry(bound_s=100) for name in ("smoke", "quick", "standard")}
@@ -51,12 +53,18 @@ ROOF = Workload(
 CATALOGUE = {"roof": ROOF, "toy": TOY}
 
 
-def plan(cpus: int = 2, seed: int = 1, catalogue: dict[str, Workload] | None = None, **said: Any) -> Plan:
+def plan(
+    cpus: int = 2,
+    seed: int = 1,
+    catalogue: dict[str, Workload] | None = None,
+    runners: Sequence[Runner] = ("venv",),
+    **said: Any,
+) -> Plan:
     """Make a plan from options."""
     chosen = catalogue or CATALOGUE
     around = Surroundings(
         run="run",
-        places=[OLD_TORCH, TORCH, TENSORFLOW],
+        places=[replace(place, runner=runner) for runner in runners for place in PLACES],
         workloads_sha256=dict.fromkeys(chosen, "a" * 64),
         git=None,
         cpus_usable=cpus,
@@ -72,8 +80,10 @@ class FakeLauncher:
         self.folder = folder
         self.before = before
         self.cells: list[Cell] = []
+        self.primed: list[Cell] = []
         self.limits_s: list[float] = []
         self.is_stopped = False
+        self.is_closed = False
         self.failing: set[str] = set()
         self.failure: tuple[Literal["failed", "skipped"], Cause] = (
             "failed",
@@ -92,8 +102,15 @@ class FakeLauncher:
         write_whole(self.folder.result(cell.id, block), msgspec.json.encode(result))
         return Launched(result, 1.0)
 
+    def prime(self, cell: Cell, limit_s: float) -> Launched:
+        self.primed.append(cell)
+        return Launched(msgspec.convert(answer(msgspec.to_builtins(cell)), Result), 1.0)
+
     def stop(self) -> None:
         self.is_stopped = True
+
+    def close(self) -> None:
+        self.is_closed = True
 
 
 def names(cells: list[Cell]) -> list[str]:
