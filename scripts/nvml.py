@@ -3,8 +3,6 @@
 A value that a GPU does not tell is ``None``. The one exception that reaches a caller is ``NvmlUnavailable``.
 """
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple, Protocol
 
 from scripts.contract import GpuReading

@@ -179,6 +179,9 @@ def _ask(question: Callable[[], Value]) -> Value | None:
         if name in REFUSALS and name not in SPARING:
             raise NvmlUnavailable(*REFUSALS[name]) from error
         return None
+    except pynvml.NVMLLibraryMismatchError:
+        # The driver is older than the question.
+        return None
 
 
 def _take(value: Any, kind: int) -> int:
