@@ -20,6 +20,7 @@ from scripts.engine import Engine, connect, translated_errors
 from scripts.environments import VENVS
 from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.image_inputs import BASES, Inputs, is_base, list_inputs
+from scripts.interruption import end_with_front_door, interruptible
 from scripts.local_base import ensure_local_base, find_local_base, remove_older_bases
 from scripts.stacks import Stack, load_stacks
 
@@ -30,7 +31,6 @@ GIB = 1 << 30
 LOGS = VENVS / "images"
 ROOM = 1.3
 """Disk that a build takes for a while, as a multiple of the image."""
-REMEDIES = "build on `--base local`, which needs Debian's packages only"
 
 Say = Callable[[str], None]
 
@@ -113,24 +113,32 @@ def choose_base(engine: Engine, stacks: Sequence[Stack]) -> str:
     return "local" if counts["local"] > counts["pinned"] else "pinned"
 
 
-def remove_superseded(engine: Engine, image: BuiltImage, say: Say) -> None:
-    """Remove older images of the same stack on the same kind of base that no container uses."""
+def remove_superseded(engine: Engine, image: BuiltImage, before: BuiltImage | None, say: Say) -> None:
+    """Remove older images of the same stack on the same kind of base that no container uses.
+
+    Args:
+        before: the image whose name the new one took.
+    """
     from docker.errors import APIError
 
     kind = image.base.partition("@")[0]
     with translated_errors():
         others = engine.api.images(filters={"label": f"rematch.stack={image.stack}"})
     for other in others:
-        labels = other.get("Labels") or {}
-        if other["Id"] == image.id or labels.get("rematch.base", "").partition("@")[0] != kind:
+        if other["Id"] == image.id or other["Labels"].get("rematch.base", "").partition("@")[0] != kind:
             continue
+        # What a user builds on an image has its labels, and is the user's.
+        names = [tag for tag in other.get("RepoTags") or () if tag.startswith(f"rematch/{image.stack}:")]
+        if before is not None and other["Id"] == before.id:
+            names = [before.id]
         try:
-            # By force only as far as several names go: one in use is refused all the same.
-            for name in other.get("RepoTags") or [other["Id"]]:
+            for name in names:
                 engine.api.remove_image(name)
-            say(f"{image.stack}: removed its older image, {describe_size(other['Size'])}")
         except APIError as error:
             _refuse_unless_in_use(error)
+        else:
+            if names:
+                say(f"{image.stack}: removed its older image, {describe_size(other['Size'])}")
 
 
 def _find(engine: Engine, inputs: Inputs) -> BuiltImage | None:
@@ -154,13 +162,14 @@ def _build(engine: Engine, stack: Stack, base: str, say: Say, is_forced: bool) -
     else:
         identity = str(identify_base(engine, stack, base))
     inputs, begin = list_inputs(stack, identity), time.monotonic()
+    before = _find(engine, inputs)
     build(engine, inputs, name_tag(stack.name, inputs.sha256), LOGS / f"{stack.name}.log", say, is_forced)
     image = _find(engine, inputs)
     if image is None:
         raise Refusal(f"{stack.name}: its image is gone right after it was built", ExitStatus.HOST_CANNOT)
     size = describe_size(image.size_bytes)
     say(f"{stack.name}: built in {time.monotonic() - begin:.0f} s, {size}, {image.id[:19]}")
-    remove_superseded(engine, image, say)
+    remove_superseded(engine, image, before, say)
     if base == "local":
         remove_older_bases(engine, stack.python, made)
     return image
@@ -232,12 +241,17 @@ def main(arguments: Sequence[str]) -> ExitStatus:
     stacks = load_stacks()
     wanted = [name.strip() for value in said.stack or () for name in value.split(",")]
     names = find_names("stack", wanted, stacks) or [name for name, one in stacks.items() if one.current]
+    wished = [stacks[name] for name in names]
     engine = connect()
-    images = ensure_images(engine, [stacks[name] for name in names], said.base, _say, said.force)
+    with interruptible():
+        end_with_front_door()
+        base = said.base or choose_base(engine, wished)
+        before = [find_image(engine, stack, base) for stack in wished]
+        images = ensure_images(engine, wished, base, _say, said.force)
     for image in images.values():
-        _say(
-            f"{image.stack}: {image.tag}, {describe_size(image.size_bytes)}, {image.id[:19]}, on {image.base}"
-        )
+        state = "up to date" if image in before else "new"
+        size = describe_size(image.size_bytes)
+        _say(f"{image.stack}: {state}: {image.tag}, {size}, {image.id[:19]}, on {image.base}")
     return ExitStatus.MEASURED
 
 

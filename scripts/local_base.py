@@ -2,17 +2,21 @@
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from scripts import environments, uv
-from scripts.engine import Engine, translated_errors
+from scripts.engine import Engine, explain_error, translated_errors
 from scripts.errors import ExitStatus, Refusal
+from scripts.process import Child
 from scripts.runs import ROOT
 
 SCRIPT = ROOT / "docker" / "local-base" / "make-rootfs"
@@ -20,16 +24,18 @@ SUITE, PYTHON = "bookworm", "3.11"
 """Debian's release, and the Python that it has."""
 MIRROR = "REMATCH_DEBIAN_MIRROR"
 LABEL = "rematch.local-base"
+REPOSITORY = "rematch/local-base"
 DEFAULT_MIRROR = "http://deb.debian.org/debian"
+LIMIT_S = 1800.0
+"""For all of Debian's packages, over a slow line."""
 
 
 def find_local_base(engine: Engine, python: str) -> str | None:
     """Return the id of the base that is there for ``python`` and up to date, or ``None``."""
     with translated_errors():
         found = engine.api.images(filters={"label": f"{LABEL}={hash_inputs(python)}"})
-    # An image that was built on it has its labels too.
-    own = [image for image in found if "rematch.stack" not in (image.get("Labels") or {})]
-    return next((str(image["Id"]) for image in own if image.get("RepoTags")), None)
+    # What is built on a base has its labels, but not its name.
+    return next((str(image["Id"]) for image in found if _names(image)), None)
 
 
 def ensure_local_base(engine: Engine, python: str, say: Callable[[str], None], log: Path) -> str:
@@ -43,25 +49,35 @@ def ensure_local_base(engine: Engine, python: str, say: Callable[[str], None], l
         return found
     if os.geteuid() != 0:
         raise Refusal(
-            "a base from Debian's packages is made as root; run `sudo nox -s images -- --base local`"
+            "a base from Debian's packages is made as root; run `sudo nox -s images -- --base local`",
+            ExitStatus.HOST_CANNOT,
         )
     if shutil.which("debootstrap") is None:
         raise Refusal(
             "debootstrap is not installed; `apt-get install debootstrap debian-archive-keyring`",
             ExitStatus.HOST_CANNOT,
         )
-    command = [str(SCRIPT), SUITE, find_mirror(os.environ)]
-    command += [str(find_prefix(python))] if python != PYTHON else []
-    say(f"base for Python {python}: from Debian {SUITE}'s packages ({command[2]}), about 1 minute")
-    with tempfile.TemporaryDirectory(prefix="rematch-") as folder:
+    mirror = find_mirror(os.environ)
+    prefix = [str(find_prefix(python))] if python != PYTHON else []
+    say(f"base for Python {python}: from Debian {SUITE}'s packages ({mirror}), about 1 minute")
+    # Not where temporary files lie, which may be memory, or allow no devices.
+    with tempfile.TemporaryDirectory(dir=log.parent, ignore_cleanup_errors=True) as folder:
         archive = Path(folder, "rootfs.tar")
-        with archive.open("wb") as stream, log.open("wb") as output:
-            answer = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=stream, stderr=output, check=False
-            )
-        if answer.returncode:
-            raise Refusal(f"the base cannot be made: {_last_line(log)} (see {log})", ExitStatus.HOST_CANNOT)
+        _make([str(SCRIPT), SUITE, mirror, str(archive), *prefix], Path(folder), log)
         return _import(engine, archive, python)
+
+
+def _make(command: Sequence[str], folder: Path, log: Path) -> None:
+    # All that it leaves behind goes with the folder, however it ends.
+    child = Child(command, folder, {**os.environ, "TMPDIR": str(folder)}, log)
+    try:
+        ending = child.wait(LIMIT_S)
+    except BaseException:
+        child.end()
+        raise
+    if not ending.is_clean():
+        reason = f"it took longer than {LIMIT_S:.0f} s" if ending.timed_out else _last_line(log)
+        raise Refusal(f"the base cannot be made: {reason} (see {log})", ExitStatus.HOST_CANNOT)
 
 
 def _import(engine: Engine, archive: Path, python: str) -> str:
@@ -71,12 +87,19 @@ def _import(engine: Engine, archive: Path, python: str) -> str:
         f"LABEL {LABEL}={digest} rematch.python={python} org.opencontainers.image.title=Rematch-base",
     ]
     with translated_errors():
-        engine.api.import_image(
-            src=str(archive), repository="rematch/local-base", tag=f"{python}-{digest[:12]}", changes=changes
+        answer = engine.api.import_image(
+            src=str(archive), repository=REPOSITORY, tag=f"{python}-{digest[:12]}", changes=changes
         )
     found = find_local_base(engine, python)
-    assert found is not None
+    if found is None:
+        # What goes wrong after its first word, an engine says in an answer that is fine.
+        raise explain_error(RuntimeError(_read_error(answer)))
     return found
+
+
+def _read_error(answer: str) -> str:
+    events = [json.loads(line) for line in answer.splitlines() if line.strip()]
+    return next((event["error"] for event in events if "error" in event), "it imported nothing")
 
 
 def remove_older_bases(engine: Engine, python: str, current: str) -> None:
@@ -85,11 +108,14 @@ def remove_older_bases(engine: Engine, python: str, current: str) -> None:
 
     with translated_errors():
         found = engine.api.images(filters={"label": [LABEL, f"rematch.python={python}"]})
-    for image in found:
-        if image["Id"] != current and "rematch.stack" not in (image.get("Labels") or {}):
-            # The engine keeps what something still needs.
-            with contextlib.suppress(APIError):
-                engine.api.remove_image(image["Id"])
+    for name in [name for image in found if image["Id"] != current for name in _names(image)]:
+        # The engine keeps what something still needs.
+        with contextlib.suppress(APIError):
+            engine.api.remove_image(name)
+
+
+def _names(image: Mapping[str, Any]) -> list[str]:
+    return [tag for tag in image.get("RepoTags") or () if tag.startswith(f"{REPOSITORY}:")]
 
 
 def hash_inputs(python: str) -> str:
@@ -116,8 +142,14 @@ def find_prefix(python: str) -> Path:
 
 
 def find_mirror(environment: Mapping[str, str], apt: Path = Path("/etc/apt")) -> str:
-    """Return the mirror of Debian that the user named, else the one that this host uses."""
+    """Return the mirror of Debian that the user named, else the one that this host uses.
+
+    Raises:
+        Refusal: it holds a secret.
+    """
     if named := environment.get(MIRROR):
+        if urlsplit(named).username or urlsplit(named).password:
+            raise Refusal(f"{MIRROR} holds a user or a password, which the base would keep; name one without")
         return named
     for path in sorted([*apt.glob("sources.list"), *apt.glob("sources.list.d/*")]):
         text = path.read_text(encoding="utf-8", errors="replace")

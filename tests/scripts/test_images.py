@@ -1,6 +1,5 @@
 """Images by what they are made from, with a stand-in for the engine."""
 
-import io
 import shutil
 import tarfile
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from docker.errors import NotFound
 from msgspec.structs import replace
 
 from scripts import image_inputs, images
@@ -17,9 +17,10 @@ from scripts.build import build, collect_arguments
 from scripts.engine import Engine
 from scripts.errors import ExitStatus, Refusal
 from scripts.image_inputs import INSTALLER, is_base, list_inputs, pack_context
-from scripts.images import choose_base, ensure_images, find_image, name_tag, remove_superseded
+from scripts.images import choose_base, ensure_images, find_image, identify_base, name_tag
 from scripts.runs import ROOT
 from scripts.stacks import load_stacks
+from tests.scripts.fake_engine import refused
 
 TORCH, TENSORFLOW = load_stacks()["torch-2.15"], load_stacks()["tensorflow-2.21"]
 PINNED = f"{TORCH.base.image}@{TORCH.base.digest}"
@@ -32,9 +33,12 @@ class FakeApi:
         self.held: list[dict[str, Any]] = []
         self.builds: list[dict[str, Any]] = []
         self.removed: list[str] = []
+        self.used: set[str] = set()
         self.events: list[dict[str, Any]] = [{"stream": "Step 1/9 : FROM base\n"}]
 
     def images(self, filters: dict[str, Any]) -> list[dict[str, Any]]:
+        if filters.get("dangling"):
+            return [image for image in self.held if not image["RepoTags"]]
         labels = filters["label"] if isinstance(filters["label"], list) else [filters["label"]]
         return [
             image
@@ -56,7 +60,12 @@ class FakeApi:
             self.hold(said["tag"], said["labels"])
 
     def remove_image(self, name: str) -> None:
+        if name in self.used:
+            raise refused(409, "conflict: unable to remove repository reference: container 1 is using it")
         self.removed.append(name)
+
+    def inspect_container(self, container: str) -> None:
+        raise NotFound("gone")
 
 
 @pytest.fixture
@@ -192,8 +201,10 @@ def test_proxies_and_the_mirror_travel_and_a_password_in_the_mirror_does_not() -
         "https_proxy": "http://p",
         "REMATCH_INDEX_URL": "https://mirror/simple",
     }
-    with pytest.raises(Refusal, match="holds a password"):
-        collect_arguments(inputs, {"REMATCH_INDEX_URL": "https://user:secret@mirror/simple"})
+    for secret in ("user:secret@", "token@"):
+        with pytest.raises(Refusal, match="holds a user or a password") as refusal:
+            collect_arguments(inputs, {"REMATCH_INDEX_URL": f"https://{secret}mirror/simple"})
+        assert secret not in refusal.value.message
 
 
 @pytest.mark.parametrize(
@@ -205,6 +216,7 @@ def test_proxies_and_the_mirror_travel_and_a_password_in_the_mirror_does_not() -
             'Get "https://registry/v2/": dial tcp: lookup registry on 1.1.1.1:53: no such host',
             "no image registry can be reached",
         ),
+        ("Get https://registry/v2/: Forbidden by the proxy", "Forbidden by the proxy; refresh it"),
     ],
 )
 def test_a_base_that_cannot_be_pulled_is_named_with_the_remedy(
@@ -225,25 +237,80 @@ def test_a_changed_package_key_and_a_full_disk_are_told_apart(
 ) -> None:
     """C7, C10"""
     failed = {"error": "The command '/bin/sh -c set --' returned a non-zero code: 100"}
+    base = {"stream": f" ---> {'b' * 12}\n"}
     for line, words in (
         ("W: GPG error: bookworm InRelease: NO_PUBKEY 0E98404D386FA1D9", "key of a package repository"),
         ("write /opt/stack/lib/a.so: no space left on device", "no space left on the disk"),
     ):
-        api.events = [{"stream": f"{line}\n"}, failed]
+        api.events = [base, {"stream": f"{line}\n"}, failed]
         with pytest.raises(Refusal, match=words):
             ensure_images(engine, [TORCH], "pinned", said.append)
 
 
-def test_a_step_that_fails_for_another_reason_is_told_in_its_own_words(
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            [
+                "error: Failed to download `torch==2.15.0`\n",
+                "  Caused by: Hash mismatch for `torch==2.15.0`\n",
+            ],
+            "the hash of torch is not that of the file which the index serves",
+        ),
+        (
+            # As an engine passes on what a step prints: in pieces, each with its colour.
+            ["\x1b[91merror: Failed to fetch:\x1b[0m", "\x1b[91m `https://index/six/`\n\x1b[0m"],
+            "packages could not be fetched",
+        ),
+        (["ERROR: No matching distribution found for uv\n", "WARNING: old\n"], "No matching distribution"),
+        ([], "returned a non-zero code: 1"),
+    ],
+)
+def test_a_step_that_fails_is_told_by_its_own_reason(
+    engine: Engine, api: FakeApi, tmp_path: Path, said: list[str], told: str
+) -> None:
+    api.events = [
+        {"stream": f" ---> {'b' * 12}\n"},
+        *({"stream": text} for text in said),
+        {"error": "The command '/bin/sh -c install-stack' returned a non-zero code: 1"},
+    ]
+    log = tmp_path / "log"
+    with pytest.raises(Refusal, match=told) as refused:
+        build(engine, list_inputs(TORCH, PINNED), "t", log, print, is_forced=False)
+    assert str(log) in refused.value.message
+    assert "\n" not in refused.value.message
+    assert "\x1b" not in log.read_text()
+    assert "returned a non-zero code: 1" in log.read_text()
+
+
+def test_a_download_is_logged_by_its_beginning_and_its_end(
     engine: Engine, api: FakeApi, tmp_path: Path
 ) -> None:
     api.events = [
-        {"stream": "error: Hash mismatch for `torch==2.15.0`\n"},
+        {"status": "Pulling fs layer", "progressDetail": {}, "id": "a1"},
+        {"status": "Downloading", "progressDetail": {"current": 1, "total": 2}, "id": "a1"},
+        {"status": "Pull complete", "progressDetail": {}, "id": "a1"},
+        {"aux": {"ID": "sha256:0"}},
+        {"stream": "Successfully built"},
+    ]
+    build(engine, list_inputs(TORCH, PINNED), "t", tmp_path / "log", print, is_forced=False)
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert lines == ["a1 Pulling fs layer", "a1 Pull complete", "Successfully built"]
+
+
+def test_what_a_failed_build_made_is_removed_and_its_base_is_not(
+    engine: Engine, api: FakeApi, tmp_path: Path
+) -> None:
+    base, layer, container = "b" * 12, "1" * 12, "c" * 12
+    api.events = [
+        {"stream": f"Step 2/3 : FROM ${{BASE}}\n ---> {base}\n"},
+        {"stream": f"Step 3/3 : RUN a\n ---> Running in {container}\n"},
+        {"stream": f" ---> {layer}\n"},
         {"error": "The command returned a non-zero code: 1"},
     ]
-    with pytest.raises(Refusal, match=r"Hash mismatch for `torch==2\.15\.0`"):
+    with pytest.raises(Refusal):
         build(engine, list_inputs(TORCH, PINNED), "t", tmp_path / "log", print, is_forced=False)
-    assert "Hash mismatch" in (tmp_path / "log").read_text()
+    assert api.removed == [layer]
 
 
 def test_too_little_room_is_told_before_anything_is_built(
@@ -270,13 +337,61 @@ def test_without_a_word_the_base_is_that_of_the_images_that_are_there(
 def test_the_image_that_a_new_one_takes_the_place_of_is_removed_and_no_other(
     engine: Engine, api: FakeApi, said: list[str]
 ) -> None:
+    labels = {"rematch.stack": TORCH.name, "rematch.base": PINNED}
     hold(api, TENSORFLOW)
     hold(api, TORCH, "local@sha256:" + "2" * 64)
-    api.hold("rematch/torch-2.15:old", {"rematch.stack": TORCH.name, "rematch.base": PINNED})
-    image = ensure_images(engine, [TORCH], "pinned", said.append)[TORCH.name]
+    api.hold("rematch/torch-2.15:old", labels)
+    # Built by the user on ours, and so with its labels.
+    api.hold("mine:latest", labels)
+    api.hold("<none>:<none>", labels)
+    ensure_images(engine, [TORCH], "pinned", said.append)
     assert api.removed == ["rematch/torch-2.15:old"]
-    remove_superseded(engine, image, said.append)
-    assert image.tag not in api.removed
+    assert said[-1] == "torch-2.15: removed its older image, 1.0 GiB"
+
+
+def test_an_older_image_that_a_container_uses_stays(engine: Engine, api: FakeApi, said: list[str]) -> None:
+    api.hold("rematch/torch-2.15:old", {"rematch.stack": TORCH.name, "rematch.base": PINNED})
+    api.used.add("rematch/torch-2.15:old")
+    assert set(ensure_images(engine, [TORCH], "pinned", said.append)) == {TORCH.name}
+    assert not api.removed
+    assert "removed" not in said[-1]
+
+
+def test_an_image_that_lost_its_name_to_a_new_one_of_the_same_files_is_removed(
+    engine: Engine, api: FakeApi, said: list[str]
+) -> None:
+    number = hold(api, TORCH)
+    build_again = api.build
+
+    def build(**told: Any) -> Iterator[dict[str, Any]]:
+        api.held[0]["RepoTags"] = ["<none>:<none>"]
+        yield from build_again(**told)
+
+    api.build = build  # type: ignore[method-assign]
+    found = ensure_images(engine, [TORCH], "pinned", said.append, is_forced=True)
+    assert found[TORCH.name].id != number
+    assert api.builds[0]["nocache"] is True
+    assert api.removed == [number]
+
+
+def test_the_program_tells_what_is_up_to_date_and_what_is_new(
+    engine: Engine, api: FakeApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(images, "connect", lambda: engine)
+    hold(api, TORCH)
+    assert images.main([]) == ExitStatus.MEASURED
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].startswith("torch-2.15: up to date: rematch/torch-2.15:")
+    assert lines[-1].startswith("tensorflow-2.21: new: rematch/tensorflow-2.21:")
+    assert lines[-1].endswith(f", on {PINNED}")
+
+
+def test_an_alternative_base_is_the_vendors_and_one_by_digest_is_taken_as_it_is(engine: Engine) -> None:
+    assert identify_base(engine, TORCH, "alternative") == TORCH.base.alternative
+    with pytest.raises(Refusal, match="names no alternative"):
+        identify_base(engine, replace(TORCH, base=replace(TORCH.base, alternative=None)), "alternative")
+    own = f"mine@sha256:{'a' * 64}"
+    assert identify_base(engine, TORCH, own) == own
 
 
 @pytest.mark.parametrize(
@@ -308,7 +423,3 @@ def test_the_table_of_stacks_tells_what_an_image_takes() -> None:
     assert all(stack.image.disk_gib >= stack.image.download_gib for stack in load_stacks().values())
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"download_gib": 0, "disk_gib": 1}, type(TORCH.image))
-
-
-def test_a_context_can_be_read_more_than_once_by_the_engine() -> None:
-    assert isinstance(pack_context(list_inputs(TORCH, PINNED), {}), io.BytesIO)
