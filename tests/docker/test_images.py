@@ -1,200 +1,181 @@
-"""What is in the stacks' images, seen in containers without a GPU and without a network."""
+"""Images built by the engine of this host, of a stack with one small package."""
 
-import json
-import re
-from typing import Any
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from scripts import image_inputs, images
 from scripts.engine import Engine
-from scripts.images import BuiltImage, find_image
-from scripts.lock import read_pins
+from scripts.errors import ExitStatus, Refusal
+from scripts.image_inputs import list_inputs
+from scripts.images import BuiltImage, ensure_images, find_image
+from scripts.local_base import find_local_base
+from scripts.runs import ROOT
 from scripts.stacks import Stack, load_stacks
+from tests.docker.programs import run_python
 
-STACKS = load_stacks()
-
-
-@pytest.fixture(scope="module", params=[name for name, stack in STACKS.items() if stack.current])
-def stack(request: pytest.FixtureRequest) -> Stack:
-    return STACKS[str(request.param)]
+NAME = "tests-small"
+MODEL = load_stacks()["tensorflow-2.21"]
+LOCK = "six==1.16.0 --hash=sha256:8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254\n"
+SEEN = """
+import hashlib, json
+from importlib import metadata
+from pathlib import Path
+files = [Path(file.locate()) for one in metadata.distributions() for file in one.files]
+found = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.suffix != ".pyc"}
+print(json.dumps([found, Path("/usr/local/share/rematch/packages.txt").read_text()]))
+"""
 
 
 @pytest.fixture
-def image(engine: Engine, stack: Stack) -> BuiltImage:
-    found = find_image(engine, stack, None)
-    if found is None:
-        pytest.fail(
-            f"{stack.name} has no image that is up to date: `nox -s images`, with --base local offline"
-        )
-    return found
+def base(engine: Engine) -> str:
+    """A kind of base that this host has."""
+    return "local" if find_local_base(engine, MODEL.python) else "pinned"
 
 
-def run(engine: Engine, image: str, code: str, **said: Any) -> Any:
-    """Run Python in a container as a launch is confined, and return what it printed last, as JSON."""
-    api = engine.api
-    host = api.create_host_config(
-        network_mode="none", read_only=True, tmpfs={"/tmp": "exec,mode=1777"}, cap_drop=["ALL"]
-    )
-    container = api.create_container(
-        image,
-        ["python", "-c", code],
-        host_config=host,
-        user=said.pop("user", "54321:54321"),
-        environment={"HOME": "/tmp", "USER": "somebody", "TF_CPP_MIN_LOG_LEVEL": "2", **said},
-    )["Id"]
-    try:
-        api.start(container)
-        status = api.wait(container, timeout=300)["StatusCode"]
-        output = api.logs(container).decode(errors="replace")
-        assert status == 0, output
-        return json.loads(output.splitlines()[-1])
-    finally:
-        api.remove_container(container, force=True)
+@pytest.fixture
+def small(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
+    """A stack in a project of its own."""
+    for name in ("docker/trust", "docker/tensorflow-2.21"):
+        shutil.copytree(ROOT / name, tmp_path / name.replace(MODEL.name, NAME))
+    (tmp_path / "scripts").mkdir()
+    for name in ("docker/install-stack", "scripts/uv-requirements.lock", ".dockerignore"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name, path in (("ROOT", "."), ("TRUST", "docker/trust"), ("INSTALLER", "docker/install-stack")):
+        monkeypatch.setattr(image_inputs, name, tmp_path / path)
+    monkeypatch.setattr(image_inputs, "UV_LOCK", tmp_path / "scripts" / "uv-requirements.lock")
+    monkeypatch.setattr(images, "LOGS", tmp_path / "logs")
+    folder = tmp_path / "docker" / NAME
+    (folder / "requirements.lock").write_text(LOCK)
+    text = (folder / "Dockerfile").read_text()
+    (folder / "Dockerfile").write_text(text.replace(MODEL.name, NAME))
+    yield replace(MODEL, name=NAME, folder=str(folder))
+    for image in engine.api.images(filters={"label": f"rematch.stack={NAME}"}):
+        engine.api.remove_image(image["Id"], force=True)
 
 
-def test_an_image_says_what_it_is_and_asks_for_the_driver_that_it_needs(
-    engine: Engine, stack: Stack, image: BuiltImage
+def list_left(engine: Engine) -> list[str]:
+    """List containers and nameless images that a build of this stack left. Others may build meanwhile."""
+    containers = [one["Id"] for one in engine.api.containers(all=True) if NAME in one["Command"]]
+    nameless = [one["Id"] for one in engine.api.images(filters={"dangling": True})]
+    layers = [one for one in nameless if NAME in str(engine.api.history(one))]
+    return [*containers, *layers]
+
+
+def build(engine: Engine, stack: Stack, base: str, is_forced: bool = False) -> tuple[BuiltImage, list[str]]:
+    """Return the image and what was said."""
+    said: list[str] = []
+    return ensure_images(engine, [stack], base, said.append, is_forced)[stack.name], said
+
+
+def test_an_image_is_built_once_again_when_its_files_change_and_with_the_same_packages(
+    engine: Engine, small: Stack, base: str, tmp_path: Path
 ) -> None:
     """C8"""
-    config = engine.api.inspect_image(image.id)["Config"]
-    labels = config["Labels"]
-    assert (labels["rematch.stack"], labels["rematch.input"]) == (stack.name, image.input_sha256)
-    assert labels["rematch.base"] == image.base
-    assert labels["org.opencontainers.image.title"].startswith("Rematch")
-    variables = dict(entry.split("=", 1) for entry in config["Env"])
-    assert variables["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
-    assert variables["NVIDIA_REQUIRE_CUDA"] == f"cuda>={stack.cuda.partition('.')[0]}.0"
-    assert "NVIDIA_VISIBLE_DEVICES" in variables
-    assert config["User"].partition(":")[0] not in ("", "0", "root")
+    first, said = build(engine, small, base)
+    assert any("RUN" in line for line in said)
+    content = run_python(engine, first.id, SEEN)
+    assert "six==1.16.0" in content[1]
+    (tmp_path / "workloads").mkdir()
+    (tmp_path / "workloads" / "edited.py").write_text("")
+    assert build(engine, small, base) == (first, [])
+
+    with Path(small.folder, "requirements.lock").open("a") as file:
+        file.write("# edited\n")
+    assert find_image(engine, small, base) is None
+    second, said = build(engine, small, base)
+    assert second.id != first.id
+    assert run_python(engine, second.id, SEEN) == content
+    assert "removed its older image" in said[-1]
+    assert not engine.has_image(first.id)
+
+    third, said = build(engine, small, base, is_forced=True)
+    assert (third.id != second.id, third.tag) == (True, second.tag)
+    assert run_python(engine, third.id, SEEN) == content
+    assert not engine.has_image(second.id)
+    assert list_left(engine) == []
 
 
-def test_the_packages_are_those_of_the_lock_and_fit_together(
-    engine: Engine, stack: Stack, image: BuiltImage
+@pytest.mark.parametrize("is_late", [False, True])
+def test_of_a_build_that_is_interrupted_nothing_stays(
+    engine: Engine, small: Stack, base: str, is_late: bool
 ) -> None:
-    """N4"""
-    code = """
-import json
-from importlib import metadata
-there = {one.metadata["Name"]: one.version for one in metadata.distributions()}
-print(json.dumps({name.lower().replace("_", "-"): version for name, version in there.items()}))
-"""
-    there = run(engine, image.id, code)
-    pins = read_pins(stack.lock_for("docker"))
-    assert {name.replace(".", "-"): {version} for name, version in there.items()} == pins
-    assert {name: there[name] for name in stack.frameworks if name in there} == {
-        name: version for name, version in stack.frameworks.items() if name in there
-    }
+    """C6"""
+    first = f"RUN echo {NAME} >/one\n" if is_late else ""
+    text = f"ARG BASE\nFROM ${{BASE}}\n{first}RUN echo {NAME}; sleep 60\n"
+    Path(small.folder, "Dockerfile").write_text(text)
+    timers = []
+
+    def say(line: str) -> None:
+        if "sleep" in line:
+            timers.append(threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)))
+            timers[-1].start()
+
+    with pytest.raises(KeyboardInterrupt):
+        ensure_images(engine, [small], base, say)
+    assert len(timers) == 1
+    assert list_left(engine) == []
 
 
-LIBRARIES = """
-import ctypes, glob, json, os, re, struct, subprocess
-missing = []
-def needed(path):
-    # The names of an ELF file's own needs, by the dynamic section that ldd walks too.
-    answer = subprocess.run(["ldd", path], capture_output=True, text=True)
-    return re.findall(r"^\\s*(\\S+) => not found", answer.stdout, re.M)
-paths = glob.glob("/opt/stack/lib/python3*/site-packages/**/*.so*", recursive=True)
-here = set(map(os.path.basename, paths))
-for path in paths:
-    if not os.path.islink(path):
-        # What a package brings itself, it loads before by its path.
-        missing += [(name, os.path.basename(path)) for name in needed(path) if name not in here]
-opened = {}
-for name in NAMES:
-    try:
-        ctypes.CDLL(name)
-        opened[name] = True
-    except OSError as error:
-        opened[name] = str(error)
-cudnn = {os.path.realpath(path) for path in glob.glob("/opt/stack/lib/**/libcudnn.so.*", recursive=True)}
-print(json.dumps({"missing": sorted(set(missing)), "opened": opened, "cudnn": len(cudnn)}))
-"""
-OPENED = {
-    "torch": ["libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libnccl.so.2"],
-    "tensorflow": [
-        "libcudart.so.12",
-        "libcublas.so.12",
-        "libcublasLt.so.12",
-        "libcufft.so.11",
-        "libcusolver.so.11",
-        "libcusparse.so.12",
-        "libcudnn.so.9",
-        "libnccl.so.2",
-        "libnvrtc.so.12",
-        "libnvJitLink.so.12",
-        "libcupti.so.12",
-    ],
-}
-DRIVER = {"libcuda.so.1", "libnvidia-ml.so.1"}
-"""Of the host, put in by the toolkit."""
-NETWORKS = r"lib(mlx5|ibverbs|rdmacm|fabric|mpi|oshmem|pmix|ucp|ucs|uct)\b"
-"""Of networks between machines, which nothing here uses."""
-
-
-def test_every_library_of_cuda_is_found_by_its_name_without_a_gpu(
-    engine: Engine, stack: Stack, image: BuiltImage
+def test_of_a_build_that_fails_nothing_stays_but_its_log(
+    engine: Engine, small: Stack, base: str, tmp_path: Path
 ) -> None:
-    """N4: and there is one cuDNN."""
-    (framework,) = [name for name in OPENED if name in stack.frameworks]
-    seen = run(engine, image.id, f"NAMES = {OPENED[framework]!r}\n{LIBRARIES}")
-    assert {name: opened for name, opened in seen["opened"].items() if opened is not True} == {}
-    lacking = {name for name, _ in seen["missing"]} - DRIVER
-    assert not [name for name in lacking if not re.match(NETWORKS, name)], seen["missing"]
-    assert seen["cudnn"] == 1
+    Path(small.folder, "Dockerfile").write_text(
+        f"ARG BASE\nFROM ${{BASE}}\nRUN echo {NAME} >/one\nRUN echo '{NAME}: cannot go on' >&2; exit 7\n"
+    )
+    with pytest.raises(Refusal, match=r"cannot go on \(see .*tests-small\.log\)$") as refused:
+        build(engine, small, base)
+    assert refused.value.status == ExitStatus.HOST_CANNOT
+    assert "returned a non-zero code: 7" in (tmp_path / "logs" / f"{NAME}.log").read_text()
+    assert list_left(engine) == []
 
 
-ARCHITECTURES = {
-    "torch": "import json, torch; print(json.dumps(torch._C._cuda_getArchFlags().split()))",
-    "tensorflow": "import json, tensorflow as tf\n"
-    'print(json.dumps(list(tf.sysconfig.get_build_info()["cuda_compute_capabilities"])))',
-}
-
-
-def test_the_table_of_stacks_tells_what_the_packages_have_code_for(
-    engine: Engine, stack: Stack, image: BuiltImage
+def test_a_lock_that_the_index_does_not_match_is_refused_by_its_name(
+    engine: Engine, small: Stack, base: str
 ) -> None:
-    """C3"""
-    (framework,) = [name for name in ARCHITECTURES if name in stack.frameworks]
-    kernels = run(engine, image.id, ARCHITECTURES[framework])
-    built = {kind: set() for kind in ("sm", "compute")}  # type: dict[str, set[str]]
-    for kernel in kernels:
-        kind, _, digits = kernel.partition("_")
-        built[kind].add(f"{digits[:-1]}.{digits[-1]}")
-    assert built["sm"] == set(stack.capabilities)
-    newest = max(built["compute"], key=lambda text: tuple(map(int, text.split("."))), default=None)
-    assert newest == stack.ptx
+    lock = Path(small.folder, "requirements.lock")
+    lock.write_text(LOCK.replace("sha256:8abb", "sha256:0000"))
+    with pytest.raises(Refusal, match=r"requirements\.lock: the hash of six is not that") as refused:
+        build(engine, small, base)
+    assert "\n" not in refused.value.message
+    assert list_left(engine) == []
 
 
-def test_torch_compiles_for_a_user_whom_the_image_does_not_know(engine: Engine) -> None:
-    found = find_image(engine, STACKS["torch-2.15"], None)
-    assert found is not None
-    code = """
-import json, torch
-compiled = torch.compile(lambda x: torch.relu(x) * 2 + 1)
-print(json.dumps(compiled(torch.ones(8)).tolist()))
-"""
-    assert run(engine, found.id, code) == [3.0] * 8
+def test_a_base_that_cannot_be_had_is_named_with_the_remedies(engine: Engine, small: Stack) -> None:
+    """C7"""
+    # A registry of this host, where none listens.
+    absent = f"localhost:1/none@sha256:{'0' * 64}"
+    with pytest.raises(Refusal) as refused:
+        build(engine, small, absent)
+    assert refused.value.status == ExitStatus.HOST_CANNOT
+    assert f"its base {absent} cannot be pulled" in refused.value.message
+    assert "--base local" in refused.value.message
 
 
-def test_tensorflow_compiles_for_a_user_whom_the_image_does_not_know(engine: Engine) -> None:
-    found = find_image(engine, STACKS["tensorflow-2.21"], None)
-    assert found is not None
-    code = """
-import json, keras, tensorflow as tf
-layer = keras.layers.Dense(2, kernel_initializer="ones")
-step = tf.function(lambda x: layer(x), jit_compile=True)
-print(json.dumps(step(tf.ones([1, 3])).numpy().tolist()))
-"""
-    assert run(engine, found.id, code) == [[3.0, 3.0]]
-
-
-def test_what_an_import_compiles_is_in_the_image_already(engine: Engine, image: BuiltImage) -> None:
-    code = """
-import glob, json, os
-sources = glob.glob("/opt/stack/lib/python3*/site-packages/numpy/**/*.py", recursive=True)
-there = [os.path.exists(__import__("importlib.util").util.cache_from_source(path)) for path in sources]
-print(json.dumps([len(there), sum(there)]))
-"""
-    count, compiled = run(engine, image.id, code)
-    assert count > 100
-    assert compiled == count
+def test_a_build_by_hand_finds_all_that_it_copies(
+    engine: Engine, small: Stack, base: str, tmp_path: Path
+) -> None:
+    """As by ``docker build -f docker/STACK/Dockerfile .``, which reads .dockerignore."""
+    dockerfile = Path(small.folder, "Dockerfile")
+    text = dockerfile.read_text().partition("RUN /usr/local/share/rematch/install-stack")[0]
+    dockerfile.write_text(f'{text}\nLABEL rematch.stack="{NAME}"\n')
+    identity = str(images.identify_base(engine, small, base))
+    events = engine.api.build(
+        path=str(tmp_path),
+        dockerfile=f"docker/{NAME}/Dockerfile",
+        buildargs={"BASE": identity.removeprefix("local@")},
+        rm=True,
+        decode=True,
+    )
+    assert [event["error"] for event in events if "error" in event] == []
+    (built,) = engine.api.images(filters={"label": f"rematch.stack={NAME}"})
+    code = "import json, os; print(json.dumps(sorted(os.listdir('/usr/local/share/rematch'))))"
+    names = run_python(engine, built["Id"], code, program="python3")
+    copied = {Path(path).name for path in list_inputs(small, identity).files}
+    assert set(names) == (copied - {"Dockerfile"}) | {"trust"}
