@@ -145,15 +145,16 @@ def read_pins(lock: Path) -> dict[str, set[str]]:
     return pins
 
 
-def _refresh_bases(stacks: Mapping[str, Stack], upgrade: bool) -> None:
+def _refresh_bases(stacks: Mapping[str, Stack], upgrade: bool) -> ExitStatus:
     try:
         ask = ask_registry(connect())
     except Refusal as refusal:
         # Locks need no engine, and are refreshed by now.
         print(f"bases: their digests were left as they are: {refusal.message}", file=sys.stderr)
-        return
-    for line in refresh_digests(list_bases(stacks), ask, upgrade, find_files(stacks.values())):
-        print(line, flush=True)
+        return ExitStatus.MEASURED
+    lines, is_gone = refresh_digests(list_bases(stacks), ask, upgrade, find_files(stacks.values()))
+    print("\n".join(lines), flush=True)
+    return ExitStatus.PARTLY_MEASURED if is_gone else ExitStatus.MEASURED
 
 
 def _wanted(lock: Lock) -> Iterator[tuple[str, str | None]]:
@@ -208,7 +209,7 @@ def main(arguments: Sequence[str]) -> ExitStatus:
         refresh(lock, command, said.upgrade)
         print(_relative(lock.path), flush=True)
     if names is None or BASES in names:
-        _refresh_bases(stacks, said.upgrade)
+        return _refresh_bases(stacks, said.upgrade)
     return ExitStatus.MEASURED
 
 

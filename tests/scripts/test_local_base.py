@@ -9,7 +9,14 @@ import pytest
 from scripts import local_base
 from scripts.engine import Engine
 from scripts.errors import ExitStatus, Refusal
-from scripts.local_base import DEFAULT_MIRROR, ensure_local_base, find_local_base, find_mirror, hash_inputs
+from scripts.local_base import (
+    DEFAULT_MIRROR,
+    ensure_local_base,
+    find_local_base,
+    find_mirror,
+    hash_inputs,
+    remove_older_bases,
+)
 
 NONE = cast(Engine, SimpleNamespace(api=SimpleNamespace(images=lambda filters: [])))
 
@@ -40,13 +47,21 @@ def test_what_the_host_lacks_is_named_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(Refusal, match="sudo nox -s images"):
+    with pytest.raises(Refusal, match="sudo nox -s images") as refused:
         ensure_local_base(NONE, "3.11", print, tmp_path / "log")
+    assert refused.value.status == ExitStatus.HOST_CANNOT
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(Refusal, match="apt-get install debootstrap") as refused:
         ensure_local_base(NONE, "3.11", print, tmp_path / "log")
     assert refused.value.status == ExitStatus.HOST_CANNOT
+
+
+@pytest.mark.parametrize("secret", ["user:secret@", "token@"])
+def test_a_mirror_with_a_secret_is_refused_since_the_base_would_keep_it(secret: str) -> None:
+    with pytest.raises(Refusal, match="holds a user or a password") as refused:
+        find_mirror({"REMATCH_DEBIAN_MIRROR": f"https://{secret}mirror/debian"})
+    assert secret not in refused.value.message
 
 
 def test_what_debootstrap_said_last_is_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,8 +71,39 @@ def test_what_debootstrap_said_last_is_the_reason(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(local_base, "SCRIPT", script)
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda name: "/usr/sbin/debootstrap")
-    with pytest.raises(Refusal, match="No keyring installed"):
+    with pytest.raises(Refusal, match="No keyring installed") as refused:
         ensure_local_base(NONE, "3.11", lambda line: None, tmp_path / "log")
+    assert refused.value.status == ExitStatus.HOST_CANNOT
+    assert {path.name for path in tmp_path.iterdir()} == {"make", "log"}
+
+
+def test_an_engine_that_has_no_room_for_the_base_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C10: it says it within an answer that begins well."""
+    script = tmp_path / "make"
+    script.write_text('#!/bin/sh\necho tar >"$3"\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(local_base, "SCRIPT", script)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda name: "/usr/sbin/debootstrap")
+    told = '{"status":"Importing"}\r\n{"error":"write /var/lib/docker/a: no space left on device"}\r\n'
+    api = SimpleNamespace(images=lambda filters: [], import_image=lambda **said: told)
+    with pytest.raises(Refusal, match="no space left on the disk"):
+        ensure_local_base(cast(Engine, SimpleNamespace(api=api)), "3.11", lambda line: None, tmp_path / "log")
+    assert {path.name for path in tmp_path.iterdir()} == {"make", "log"}
+
+
+def test_older_bases_are_removed_and_what_the_user_built_on_one_is_not() -> None:
+    held = [
+        {"Id": "now", "RepoTags": ["rematch/local-base:3.11-now"]},
+        {"Id": "old", "RepoTags": ["rematch/local-base:3.11-old", "mine:base"]},
+        {"Id": "built", "RepoTags": ["mine:latest"]},
+    ]
+    removed: list[str] = []
+    api = SimpleNamespace(images=lambda filters: held, remove_image=removed.append)
+    remove_older_bases(cast(Engine, SimpleNamespace(api=api)), "3.11", "now")
+    assert removed == ["rematch/local-base:3.11-old"]
 
 
 def test_a_base_that_is_there_is_kept_and_what_is_built_on_it_is_none() -> None:

@@ -91,3 +91,25 @@ def test_input_without_a_solution_is_refused_and_the_lock_stays(one: Lock) -> No
 def test_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(Refusal, match=r"torch-2\.15"):
         lock.main(["--check", "torch-2.51"])
+
+
+def test_bases_are_asked_for_only_where_they_are_to_be_refreshed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C7"""
+
+    def refuse() -> None:
+        raise Refusal("no container engine", ExitStatus.HOST_CANNOT)
+
+    def ask(image: str) -> str:
+        raise LookupError("manifest unknown: manifest unknown")
+
+    monkeypatch.setattr(lock, "connect", refuse)
+    assert lock.main(["--check", "bases"]) == ExitStatus.MEASURED
+    assert capsys.readouterr().err == ""
+    assert lock.main(["bases"]) == ExitStatus.MEASURED
+    assert "left as they are: no container engine" in capsys.readouterr().err
+    monkeypatch.setattr(lock, "connect", lambda: None)
+    monkeypatch.setattr(lock, "ask_registry", lambda engine: ask)
+    assert lock.main(["bases"]) == ExitStatus.PARTLY_MEASURED
+    assert "gone from the registry" in capsys.readouterr().out
