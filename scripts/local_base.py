@@ -26,6 +26,8 @@ MIRROR = "REMATCH_DEBIAN_MIRROR"
 LABEL = "rematch.local-base"
 REPOSITORY = "rematch/local-base"
 DEFAULT_MIRROR = "http://deb.debian.org/debian"
+PREFIX = "/opt/python"
+"""Where a Python that Debian lacks comes to lie."""
 LIMIT_S = 1800.0
 """For all of Debian's packages, over a slow line."""
 
@@ -83,7 +85,8 @@ def _make(command: Sequence[str], folder: Path, log: Path) -> None:
 def _import(engine: Engine, archive: Path, python: str) -> str:
     digest = hash_inputs(python)
     changes = [
-        "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8",
+        # Debian's own Python comes first. No link leads to the other: it would not find its library by one.
+        f"ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:{PREFIX}/bin LANG=C.UTF-8",
         f"LABEL {LABEL}={digest} rematch.python={python} org.opencontainers.image.title=Rematch-base",
     ]
     with translated_errors():
