@@ -2,6 +2,8 @@
 
 import shutil
 import tarfile
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +12,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 from docker.errors import NotFound
+from filelock import FileLock
 from msgspec.structs import replace
 
 from scripts import image_inputs, images
@@ -423,3 +426,20 @@ def test_the_table_of_stacks_tells_what_an_image_takes() -> None:
     assert all(stack.image.disk_gib >= stack.image.download_gib for stack in load_stacks().values())
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"download_gib": 0, "disk_gib": 1}, type(TORCH.image))
+
+
+def test_a_second_session_waits_and_takes_what_the_first_has_built(
+    engine: Engine, api: FakeApi, said: list[str], tmp_path: Path
+) -> None:
+    first = FileLock(tmp_path / "build.lock")
+    with first:
+        second = threading.Thread(target=ensure_images, args=(engine, [TORCH], "pinned", said.append))
+        second.start()
+        deadline = time.monotonic() + 10
+        while not any("waiting for another session" in line for line in said):
+            assert time.monotonic() < deadline, said
+            time.sleep(0.01)
+        hold(api, TORCH)
+    second.join(10)
+    assert not second.is_alive()
+    assert not api.builds
