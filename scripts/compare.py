@@ -8,6 +8,7 @@ import msgspec
 from scripts.ceilings import Ceilings, find_ceilings
 from scripts.comparison import SCHEMA, Comparison, Group, LeftOutFile, Row, RunSummary
 from scripts.grouping import Draft, complete, explain_absence, group
+from scripts.heat import compare_heat
 from scripts.means import compute_means
 from scripts.observation import Contender, Observation, Timing
 from scripts.obstacles import Proofs, collect_proofs, find_change, find_clashes, judge_proof
@@ -77,6 +78,11 @@ def _judge_group(draft: Draft, drafts: Sequence[Draft], proofs: Proofs, ceilings
             warnings.append(
                 "void: the A/A pair differs, so there are no verdicts; measure again on a quieter machine"
             )
+    if draft.baseline in rows:
+        judge_figures = rows[draft.baseline].figures
+        for row, described in rows.items():
+            if row != draft.baseline and (heat := compare_heat(described.figures, judge_figures)):
+                rows[row] = msgspec.structs.replace(described, warnings=[*described.warnings, *heat])
     return _make_group(draft, firsts, sorted(rows.values(), key=_order_rows), warnings)
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from scripts.contract import Cell, Edition, Measure, Precision, Protocol, Result, Runner, Scalar
+from scripts.heat import take_figures
 from scripts.statistics import find_outliers
 
 CLOCK_RESOLUTION_S = 1e-7
@@ -160,7 +161,7 @@ class Observer:
             measure.first_call_s,
             _find_peak(result),
             self._share_dict(measure.work),
-            self._share_dict(measure.figures),
+            self._share_dict(measure.figures | take_figures(result.gpu) if result.gpu else measure.figures),
             self._share_dict(settings),
             _hash_packages(result),
         )

@@ -1,5 +1,6 @@
 """What a group's table holds, whatever it is printed as. ``scripts.renderings`` prints it."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -51,16 +52,34 @@ def make_table(group: Group) -> Table:
 def label_rows(group: Group) -> list[str]:
     """Name rows by their variant, and by what tells them apart where two share it."""
     fields: list[Callable[[Row], str | None]] = [
-        lambda row: row.stack, lambda row: row.runner, lambda row: row.image, lambda row: row.base,
-        lambda row: row.lock and row.lock[:12],
+        lambda row: row.stack, lambda row: row.runner, lambda row: row.image and shorten_digest(row.image),
+        lambda row: row.base and shorten_digest(row.base), lambda row: row.lock and row.lock[:12],
     ]  # fmt: skip
     labels = []
     for row in group.rows:
         twins = [other for other in group.rows if (other.variant, other.a_a) == (row.variant, row.a_a)]
-        apart = [str(field(row)) for field in fields if len({field(other) for other in twins}) > 1]
-        suffix = f" ({', '.join(apart)})" if apart else ""
+        apart = [field(row) or "" for field in fields if len({field(other) for other in twins}) > 1]
+        # What only one of them has, such as an image, needs no word in the other.
+        suffix = f" ({', '.join(filter(None, apart))})" if any(apart) else ""
         labels.append(make_visible(row.variant + suffix + (" (A/A)" if row.a_a else "")))
     return labels
+
+
+def shorten_digest(identity: str) -> str:
+    """Keep of each digest in an identity as much as tells it apart."""
+    return re.sub(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}", r"\1", identity)
+
+
+def _tell_stacks(group: Group) -> list[str]:
+    """Say what each stack of the group is, by content: a row's stack and runner lead here."""
+    lines = []
+    for row in group.rows:
+        said = [f"image {shorten_digest(row.image)}"] if row.image else []
+        said += [f"base {shorten_digest(row.base)}"] if row.base else []
+        said += [f"lock {row.lock[:12]}"] if row.lock else []
+        if said:
+            lines.append(f"{row.stack} by {row.runner}: {', '.join(said)}")
+    return [make_visible(line) for line in dict.fromkeys(lines)]
 
 
 def _make_title(group: Group) -> str:
@@ -131,7 +150,7 @@ def _show_percent(percent: float | None) -> str:
 
 
 def _make_notes(group: Group, labels: list[str]) -> list[str]:
-    notes = list(group.warnings)
+    notes = [*group.warnings, *_tell_stacks(group)]
     for label, row in zip(labels, group.rows, strict=True):
         said = []
         if row.differs and (settings := _show_differences(row)):

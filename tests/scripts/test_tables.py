@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from scripts.collect import collect
 from scripts.comparison import Comparison
 from scripts.renderings import print_comparison, render_csv, render_markdown
+from scripts.tables import make_table
 from scripts.words import describe_number, describe_ratio, describe_seconds, describe_work, make_visible
 from tests.scripts import made_runs
 from tests.scripts.made_runs import both, make_run, of_variant, put
@@ -207,3 +209,21 @@ def test_numbers_and_work_are_read_without_exponents() -> None:
 def test_harmless_text_is_left_as_it_is() -> None:
     assert make_visible("torch-köln 日本 [x]") == "torch-köln 日本 [x]"
     assert make_visible("a\x00b\u202ec") == "a\\x00b\\u202ec"
+
+
+def test_rows_by_two_runners_are_told_apart_and_each_names_its_image_base_and_lock(
+    comparison: Comparison,
+) -> None:
+    """C8"""
+    group = next(group for group in comparison.groups if group.baseline)
+    row = group.rows[0]
+    image, base = f"sha256:{'a' * 64}", f"local@sha256:{'b' * 64}"
+    inside = replace(row, runner="docker", image=image, base=base, lock="c" * 64)
+    outside = replace(row, runner="venv", image=None, base=None, lock="c" * 64)
+    table = make_table(replace(group, rows=[outside, inside]))
+    assert table.columns[0].cells == [
+        f"{row.variant} (venv)",
+        f"{row.variant} (docker, sha256:{'a' * 12}, local@sha256:{'b' * 12})",
+    ]
+    told = f"image sha256:{'a' * 12}, base local@sha256:{'b' * 12}, lock {'c' * 12}"
+    assert f"{row.stack} by docker: {told}" in table.notes
