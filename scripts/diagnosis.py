@@ -10,7 +10,18 @@ from scripts.process import Ending
 
 TAIL_BYTES = 8192
 LINE = 300
-_ADVISED = ("shared-memory", "driver", "driver-absent", "gpu-lost", "kernels", "disk", "out-of-memory")
+_ADVISED = (
+    "shared-memory",
+    "driver",
+    "driver-absent",
+    "driver-mismatch",
+    "fabric",
+    "gpu-busy",
+    "gpu-lost",
+    "kernels",
+    "disk",
+    "out-of-memory",
+)
 """Kinds of advice on what a launched process prints; the others are on what an engine does."""
 _MEMORY = re.compile(
     r"out of memory|MemoryError|(?:can't|cannot) allocate memory|std::bad_alloc|RESOURCE_EXHAUSTED",

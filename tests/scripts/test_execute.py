@@ -250,3 +250,25 @@ def test_going_on_launches_again_what_was_killed_and_not_what_failed_by_itself(
     _, left = settle_known(make_schedule(made), folder, {})
     ids = {cell.id for cell in left}
     assert ids == (launcher.failing if again else set())
+
+
+def test_what_the_driver_compiles_is_compiled_before_anything_is_proved_or_timed(folder: RunFolder) -> None:
+    """C3: each kind of launch of that stack once, as short as can be; the A/A twin runs the same code."""
+    made = plan(**TOY)
+    launcher = FakeLauncher(folder)
+    execution = Execution(made, launcher)
+    primed_before: list[int] = []
+    launcher.before = lambda cell: primed_before.append(len(launcher.primed))
+    with Progress(Console(file=io.StringIO()), execution.forecast, 99) as progress:
+        execute(execution.missing, launcher, progress, execution.account, execution.count_table, {"torch-2"})
+    primed = launcher.primed
+    assert set(primed_before) == {len(primed)}
+    assert {cell.stack for cell in primed} == {"torch-2"}
+    assert sorted((cell.purpose, cell.variant) for cell in primed) == [
+        ("measure", "torch-compile"),
+        ("measure", "torch-eager"),
+        ("measure", "torch-roof"),
+        ("proof", "torch-compile"),
+        ("proof", "torch-eager"),
+    ]
+    assert all(cell.protocol.max_samples == 1 for cell in primed if cell.purpose == "measure")
