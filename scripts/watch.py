@@ -19,6 +19,8 @@ from scripts.runs import write_whole
 GONE = ("lost", "reset")
 """Reasons of a silent NVML that explain why a launch failed."""
 
+SHORTEST_S = 1e-3
+
 
 class Moment(NamedTuple):
     """What is known of a GPU at one time."""
@@ -125,7 +127,8 @@ def make_watch(uuid: str, before: Moment, after: Moment, clocks_mhz: list[int]) 
     first, last = before.counters, after.counters
     power = None
     if first.energy_mj is not None and last.energy_mj is not None and last.energy_mj >= first.energy_mj:
-        power = (last.energy_mj - first.energy_mj) / 1000 / seconds if seconds > 0 else None
+        # No process lives so short; the quotient would be beyond what is a number.
+        power = (last.energy_mj - first.energy_mj) / 1000 / seconds if seconds > SHORTEST_S else None
     throttled = {
         reason: (count - first.throttled_ns[reason]) / 1e9
         for reason, count in last.throttled_ns.items()
