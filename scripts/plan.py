@@ -13,7 +13,7 @@ from scripts.options import Options
 from scripts.order import order_blocks
 from scripts.profiles import DEFAULT, PROFILES, Profile
 
-CONTAINER_S = 0.6
+CONTAINER_S = 0.3
 """What a container adds to a launch: made, started, and removed."""
 Entered = AbstractSet[tuple[str, str, str]]
 """Stack, runner and framework of the contests."""

@@ -184,7 +184,8 @@ def _show_differences(row: Row) -> str:
 
 def _tell_ceilings(group: Group) -> str:
     """What is no contest needs no table: the best rate of each framework."""
-    reached = [f"{row.variant} {_show_best_rate(row)}" for row in group.rows]
+    named = zip(label_rows(group), group.rows, strict=True)
+    reached = [f"{label} {_show_best_rate(row)}" for label, row in named]
     where = group.model or f"unknown {group.device}"
     return f"{group.workload}, {group.measure}, {where}, {group.precision}: {', '.join(reached)}"
 
