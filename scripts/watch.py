@@ -4,6 +4,7 @@ Nothing is read while a launch runs: a thread that polls would take time from wh
 meanwhile is taken from counts that the GPU keeps by itself.
 """
 
+import math
 import time
 from statistics import median
 from typing import NamedTuple
@@ -18,8 +19,6 @@ from scripts.runs import write_whole
 
 GONE = ("lost", "reset")
 """Reasons of a silent NVML that explain why a launch failed."""
-
-SHORTEST_S = 1e-3
 
 
 class Moment(NamedTuple):
@@ -127,8 +126,9 @@ def make_watch(uuid: str, before: Moment, after: Moment, clocks_mhz: list[int]) 
     first, last = before.counters, after.counters
     power = None
     if first.energy_mj is not None and last.energy_mj is not None and last.energy_mj >= first.energy_mj:
-        # No process lives so short; the quotient would be beyond what is a number.
-        power = (last.energy_mj - first.energy_mj) / 1000 / seconds if seconds > SHORTEST_S else None
+        power = (last.energy_mj - first.energy_mj) / 1000 / seconds if seconds > 0 else None
+        # Of hardly any time it is beyond what is a number.
+        power = power if power is not None and math.isfinite(power) else None
     throttled = {
         reason: (count - first.throttled_ns[reason]) / 1e9
         for reason, count in last.throttled_ns.items()
