@@ -160,8 +160,8 @@ def _run(
     try:
         if session.is_new:
             session = session.on(find_images(session.run.cells, stacks, equipment, base, say), equipment)
+            write_whole(folder.record, msgspec.json.encode(session.run))
         entrances = enter(session.run.cells, stacks)
-        write_whole(folder.record, msgspec.json.encode(session.run))
     except (Refusal, KeyboardInterrupt):
         if session.is_new:
             shutil.rmtree(folder.path, ignore_errors=True)

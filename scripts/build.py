@@ -10,13 +10,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from scripts import uv
 from scripts.advice import advise
 from scripts.engine import Engine, translated_errors
 from scripts.errors import ExitStatus, Refusal
-from scripts.image_inputs import Inputs, pack_context
+from scripts.image_inputs import Inputs, holds_credentials, pack_context
 from scripts.uv import INDEX
 
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
@@ -118,8 +117,7 @@ def collect_arguments(inputs: Inputs, environment: Mapping[str, str]) -> dict[st
             if environment.get(spelt):
                 arguments[spelt] = environment[spelt]
     if index := environment.get(INDEX):
-        # Some indexes take a secret for the user's name.
-        if urlsplit(index).username or urlsplit(index).password:
+        if holds_credentials(index):
             raise Refusal(
                 f"{INDEX} holds a user or a password, which an image's history would keep; name one without"
             )

@@ -1,6 +1,5 @@
 """Says in one screen what this host can run, and what to do about the rest: ``python -m scripts.doctor``."""
 
-import argparse
 import os
 import platform
 import shutil
@@ -9,13 +8,13 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from scripts import contract, environments, host, uv
+from scripts.arguments import Parser
 from scripts.bundle import write_bundle
 from scripts.doctor_containers import examine_containers
 from scripts.environments import EnvironmentRefusal, Recipe
-from scripts.errors import ExitStatus, Refusal, run_program
+from scripts.errors import ExitStatus, run_program
 from scripts.finding import SESSIONS, Finding, Session, note
 from scripts.host import BUSY
 from scripts.runs import ROOT, RUNS
@@ -26,13 +25,6 @@ HOST_BYTES = GIB // 4
 """Disk that the host's own environment takes."""
 VENVS: tuple[Session, ...] = ("bench-cpu",)
 """Sessions of the ``venv`` runner."""
-
-
-class Parser(argparse.ArgumentParser):
-    """Tells of a wrong option in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise Refusal(f"{message}; see --help")
 
 
 def examine() -> Iterator[Finding]:

@@ -8,6 +8,7 @@ import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from scripts.environments import UV_LOCK
 from scripts.errors import Refusal
@@ -43,6 +44,12 @@ class Inputs:
 def is_base(text: str) -> bool:
     """Tell whether ``text`` names a base: one of ``BASES``, or an image by its digest."""
     return text in BASES or bool(re.fullmatch(r"[\w./:-]+@sha256:[0-9a-f]{64}", text, re.ASCII))
+
+
+def holds_credentials(address: str) -> bool:
+    """Tell whether an address names a user, for which some servers take a secret, or a password."""
+    parts = urlsplit(address)
+    return bool(parts.username or parts.password)
 
 
 def list_inputs(stack: Stack, base: str) -> Inputs:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import sys
@@ -12,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from scripts.arguments import Parser
 from scripts.build import build
 from scripts.catalogue import find_names
 from scripts.engine import Engine, connect, translated_errors
@@ -225,13 +225,8 @@ def describe_size(size_bytes: int) -> str:
     return f"{size_bytes / GIB:.1f} GiB"
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise Refusal(f"{message}; see --help")
-
-
 def main(arguments: Sequence[str]) -> ExitStatus:
-    parser = _Parser(prog="nox -s images --", description="Build the images that are missing or stale.")
+    parser = Parser(prog="nox -s images --", description="Build the images that are missing or stale.")
     parser.add_argument("--base", help=f"{', '.join(BASES)} or IMAGE@sha256:DIGEST (default: pinned)")
     parser.add_argument("--stack", action="append", metavar="NAME[,NAME]", help="default: the current ones")
     parser.add_argument("--force", action="store_true", help="build again what is up to date")

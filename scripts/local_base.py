@@ -11,11 +11,11 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from scripts import environments, uv
 from scripts.engine import Engine, explain_error, translated_errors
 from scripts.errors import ExitStatus, Refusal
+from scripts.image_inputs import holds_credentials
 from scripts.process import Child
 from scripts.runs import ROOT
 
@@ -151,7 +151,7 @@ def find_mirror(environment: Mapping[str, str], apt: Path = Path("/etc/apt")) ->
         Refusal: it holds a secret.
     """
     if named := environment.get(MIRROR):
-        if urlsplit(named).username or urlsplit(named).password:
+        if holds_credentials(named):
             raise Refusal(f"{MIRROR} holds a user or a password, which the base would keep; name one without")
         return named
     for path in sorted([*apt.glob("sources.list"), *apt.glob("sources.list.d/*")]):

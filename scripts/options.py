@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, TypeVar, cast, get_args
+from typing import TypeVar, cast, get_args
 
+from scripts.arguments import Parser
 from scripts.catalogue import find_names
 from scripts.contract import Edition, Precision, Runner
 from scripts.errors import Refusal
@@ -93,13 +94,8 @@ def check_threads(threads: int, usable: int) -> None:
         )
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise Refusal(f"{message}; see --help")
-
-
 def _make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="nox -s SESSION --", description="Measure, prove and compare.", allow_abbrev=False)
+    parser = Parser(prog="nox -s SESSION --", description="Measure, prove and compare.", allow_abbrev=False)
 
     def several(name: str, says: str) -> None:
         parser.add_argument(name, action="append", metavar="NAME[,NAME]", help=says)

@@ -4,6 +4,7 @@ Paths among the options choose the suites that hold them. Options of pytest are 
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from scripts import environments, uv
 from scripts.engine import connect
 from scripts.environments import EnvironmentRefusal
 from scripts.errors import ExitStatus, Refusal, run_program
+from scripts.images import find_image
 from scripts.lock import ground_lock, stack_tests_lock
 from scripts.runs import ROOT
 from scripts.stacks import load_stacks
@@ -25,6 +27,7 @@ DEMAND = "REMATCH_TEST_ALL"
 NEWER = ("3.16", "3.15", "3.14", "3.13", "3.12")
 """Of these the newest that is installed."""
 STACK_TESTS = Path("tests", "workloads", "stacks")
+BASE_TESTS = Path("tests", "docker", "test_local_base.py")
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,8 @@ class Suite:
 def list_suites() -> Iterator[Suite]:
     """Yield the suites: the host floor's, the ground floor's under each Python, each stack's."""
     yield Suite(None, (Path("tests", "scripts"),))
-    if has_engine():
-        yield Suite(None, (Path("tests", "docker"),))
+    if can_test_containers():
+        yield Suite(None, (Path("tests", "docker"),), without=None if can_make_bases() else BASE_TESTS)
     for python in list_pythons():
         recipe = environments.Recipe(f"ground-{python}", python, (ground_lock(python),))
         yield Suite(recipe, (Path("tests", "workloads"),), without=STACK_TESTS)
@@ -58,18 +61,35 @@ def holds_tests(path: Path) -> bool:
     return any((ROOT / path).rglob("test_*.py"))
 
 
-def has_engine() -> bool:
-    """Tell whether containers can be tested here; say so if not.
+def can_test_containers() -> bool:
+    """Tell whether there are an engine and the current stacks' images; say what is missing if not.
 
     Raises:
-        Refusal: they cannot where all is demanded, so that a check never passes by testing less.
+        Refusal: something is where all is demanded, so that a check never passes by testing less.
     """
     try:
-        connect()
+        engine = connect()
+        current = [stack for stack in load_stacks().values() if stack.current]
+        missing = [stack.name for stack in current if find_image(engine, stack, None) is None]
+        engine.api.close()
     except Refusal as refusal:
         miss(f"containers are NOT tested: {refusal.message}")
         return False
-    return True
+    if missing:
+        miss(f"containers are NOT tested: no image of {', '.join(missing)}; `nox -s images`")
+    return not missing
+
+
+def can_make_bases() -> bool:
+    """Tell whether a base can be made from Debian's packages; say so if not.
+
+    Raises:
+        Refusal: it cannot where all is demanded.
+    """
+    if os.geteuid() == 0 and shutil.which("debootstrap"):
+        return True
+    miss("bases from Debian's packages are NOT tested: that takes root and debootstrap")
+    return False
 
 
 def miss(message: str) -> None:

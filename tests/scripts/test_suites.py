@@ -52,6 +52,58 @@ def test_missing_python_stops_an_automatic_check(monkeypatch: pytest.MonkeyPatch
 
 def test_every_framework_with_tests_has_a_stack_that_runs_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "list_pythons", list)
+    monkeypatch.setattr(suites, "can_test_containers", lambda: False)
     covered = {path for suite in suites.list_suites() for path in suite.paths}
     folders = {path.parent.relative_to(ROOT) for path in (ROOT / STACK_TESTS).rglob("test_*.py")}
     assert folders <= covered
+
+
+class Engine:
+    """Holds no image, or every one."""
+
+    def __init__(self, has_images: bool) -> None:
+        self.has_images = has_images
+        self.api = self
+
+    def close(self) -> None:
+        """As an engine's connection."""
+
+
+@pytest.mark.parametrize(
+    ("has_images", "said"), [(True, ""), (False, "no image of torch-2.15, tensorflow-2.21")]
+)
+def test_containers_are_tested_where_their_images_are_and_else_it_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], has_images: bool, said: str
+) -> None:
+    monkeypatch.delenv("REMATCH_TEST_ALL", raising=False)
+    monkeypatch.setattr(suites, "connect", lambda: Engine(has_images))
+    monkeypatch.setattr(suites, "find_image", lambda engine, stack, base: engine.has_images or None)
+    assert suites.can_test_containers() is has_images
+    assert said in capsys.readouterr().err
+    if not has_images:
+        monkeypatch.setenv("REMATCH_TEST_ALL", "1")
+        with pytest.raises(Refusal, match="containers are NOT tested"):
+            suites.can_test_containers()
+
+
+def test_without_an_engine_it_is_said_that_containers_are_not_tested(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse() -> None:
+        raise Refusal("no container engine", ExitStatus.HOST_CANNOT)
+
+    monkeypatch.delenv("REMATCH_TEST_ALL", raising=False)
+    monkeypatch.setattr(suites, "connect", refuse)
+    assert not suites.can_test_containers()
+    assert "containers are NOT tested: no container engine" in capsys.readouterr().err
+
+
+def test_bases_are_made_by_root_only_and_a_check_does_not_pass_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("REMATCH_TEST_ALL", raising=False)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert not suites.can_make_bases()
+    monkeypatch.setenv("REMATCH_TEST_ALL", "1")
+    with pytest.raises(Refusal, match="takes root and debootstrap"):
+        suites.can_make_bases()
