@@ -22,6 +22,8 @@ __all__ = ["HOST", "TESTS", "EnvironmentRefusal", "Recipe", "find_uv", "is_curre
 ROOT = Path(__file__).resolve().parent.parent
 VENVS = ROOT / ".venvs"
 UV_LOCK = ROOT / "scripts" / "uv-requirements.lock"
+BUILD_LOCK = ROOT / "docker" / "build-requirements.lock"
+"""What source packages are built by."""
 
 
 class Recipe(NamedTuple):
@@ -31,6 +33,7 @@ class Recipe(NamedTuple):
     """Folder within ``.venvs``."""
     python: str
     locks: Sequence[Path]
+    sources: Sequence[str] = ()
 
 
 # The Python that the current stacks need anyway.
@@ -42,7 +45,7 @@ TESTS = Recipe("tests", "3.11", (ROOT / "tests" / "requirements.lock",))
 _held: dict[str, int] = {}
 
 
-def prepare(name: str, python: str, locks: Sequence[Path]) -> Path:
+def prepare(name: str, python: str, locks: Sequence[Path], sources: Sequence[str] = ()) -> Path:
     """Return the Python of the environment ``name``, built from ``locks`` if it is absent or stale.
 
     Until this process ends no other one rebuilds the environment; one that wants to waits.
@@ -51,11 +54,12 @@ def prepare(name: str, python: str, locks: Sequence[Path]) -> Path:
         name: folder within ``.venvs``.
         python: version such as ``3.11``; fetched by uv where it is not installed.
         locks: requirement files, every line with hashes, that agree with each other.
+        sources: packages of them that have no wheel and are built; all others come as wheels.
 
     Raises:
         EnvironmentRefusal: it cannot be built; the message says why and what to do.
     """
-    wanted = _fingerprint(python, locks)
+    wanted = _fingerprint(python, [*locks, BUILD_LOCK] if sources else locks)
     folder = VENVS / name
     try:
         while True:
@@ -64,7 +68,7 @@ def prepare(name: str, python: str, locks: Sequence[Path]) -> Path:
                 return folder / "bin" / "python"
             held = _flock(name, fcntl.LOCK_EX)
             if not _holds(folder, wanted):
-                _build(name, python, locks, held)
+                _build(name, python, locks, sources, held)
                 (folder / "stamp").write_text(wanted)
     except OSError as error:
         raise EnvironmentRefusal(
@@ -72,9 +76,9 @@ def prepare(name: str, python: str, locks: Sequence[Path]) -> Path:
         ) from error
 
 
-def is_current(name: str, python: str, locks: Sequence[Path]) -> bool:
+def is_current(name: str, python: str, locks: Sequence[Path], sources: Sequence[str] = ()) -> bool:
     """Tell whether the environment is there and as its locks say."""
-    return _holds(VENVS / name, _fingerprint(python, locks))
+    return _holds(VENVS / name, _fingerprint(python, [*locks, BUILD_LOCK] if sources else locks))
 
 
 def find_uv() -> list[str]:
@@ -95,7 +99,7 @@ def find_uv() -> list[str]:
         _flock("uv", fcntl.LOCK_UN)
 
 
-def _build(name: str, python: str, locks: Sequence[Path], held: int) -> None:
+def _build(name: str, python: str, locks: Sequence[Path], sources: Sequence[str], held: int) -> None:
     folder, started = VENVS / name, time.monotonic()
     command = find_uv()
     print(f"{name}: building the environment", file=sys.stderr, flush=True)
@@ -126,10 +130,10 @@ def _build(name: str, python: str, locks: Sequence[Path], held: int) -> None:
             )
         executable = str(folder / "bin" / "python")
         requirements = [part for lock in locks for part in ("-r", str(lock))]
-        install = ("pip", "install", "--python", executable, "--no-deps", "--no-build", "--require-hashes")
+        install = ("pip", "install", "--python", executable, "--no-deps", "--require-hashes")
         if not (
             run("venv", "--no-project", "--python", str(interpreter), str(folder))
-            and run(*install, *requirements)
+            and run(*install, *uv.allow_sources(sources, BUILD_LOCK), *requirements)
         ):
             kind, reason = uv.explain(_read(log), locks)
             raise EnvironmentRefusal(kind, f"{name}: {reason} (all that uv said: {log.name})")

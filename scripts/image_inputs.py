@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from scripts.environments import UV_LOCK
+from scripts.environments import BUILD_LOCK, UV_LOCK
 from scripts.errors import Refusal
 from scripts.runs import ROOT
 from scripts.stacks import Stack
@@ -59,6 +59,7 @@ def list_inputs(stack: Stack, base: str) -> Inputs:
         Refusal: a file is missing.
     """
     paths = [Path(stack.folder, "Dockerfile"), stack.lock_for("docker"), INSTALLER, UV_LOCK]
+    paths += [BUILD_LOCK] if stack.sources else []
     files = {}
     for path in paths:
         try:

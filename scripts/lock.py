@@ -40,6 +40,8 @@ class Lock:
     path: Path
     input: Path
     options: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+    """Packages that have no wheel."""
     beside: Path | None = None
     """A lock whose packages are installed together with this one's, or that this one extends."""
 
@@ -61,13 +63,18 @@ def stack_tests_lock(stack: str) -> Path:
 
 def list_locks(stacks: Mapping[str, Stack]) -> list[Lock]:
     """Return every lock, each after the ones that it stands beside."""
-    return [lock for stack in stacks.values() for lock in _of_stack(stack)] + list(_of_project())
+    # First, since what is built is built by it.
+    build = environments.BUILD_LOCK
+    first = Lock("build", build, build.with_suffix(".in"), ("--universal", "--python-version", "3.9"))
+    return [first, *(lock for stack in stacks.values() for lock in _of_stack(stack)), *_of_project()]
 
 
 def _of_stack(stack: Stack) -> Iterator[Lock]:
     options = _target(stack.python, MODERN)
     for runner in ("docker", "venv") if stack.venv else ("docker",):
-        yield Lock(stack.name, stack.lock_for(runner), stack.input_for(runner), options)
+        yield Lock(
+            stack.name, stack.lock_for(runner), stack.input_for(runner), options, tuple(stack.sources)
+        )
     tests = ROOT / "tests" / "ground" / "stack.in"
     yield Lock(stack.name, stack_tests_lock(stack.name), tests, options, beside=stack.lock_for("venv"))
 
@@ -101,8 +108,9 @@ def refresh(lock: Lock, command: Sequence[str], upgrade: bool) -> None:
         Refusal: uv finds no solution, or cannot reach the index.
     """
     command = [*command, "pip", "compile", "--quiet", "--generate-hashes", *lock.options]
-    # Only wheels: what a build would fetch is covered by no hash.
-    command += ["--no-build", "--custom-compile-command", "nox -s lock", "-o", _relative(lock.path)]
+    # To know what a source package needs, it is built.
+    command += uv.allow_sources(lock.sources, environments.BUILD_LOCK)
+    command += ["--custom-compile-command", "nox -s lock", "-o", _relative(lock.path)]
     command += ["--constraint", _relative(lock.beside)] if lock.beside else []
     command += ["--upgrade"] if upgrade else []
     answer = subprocess.run(

@@ -49,6 +49,8 @@ class Stack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     requirements: Requirements
     venv: Requirements | None = None
     """Of the ``venv`` runner on a CPU, where they differ from the image's."""
+    sources: list[str] = []
+    """Packages that have no wheel: built when the environment is, by what ``BUILD_LOCK`` pins."""
     base: Base
     cuda: Version
     driver: Version

@@ -14,8 +14,9 @@ from typing import IO, Literal, Optional
 
 from scripts.errors import ExitStatus, Refusal
 
-MINIMUM = (0, 11, 0)
-"""Oldest uv that makes an environment of Python 3.6. A private one is brought in beside an older."""
+MINIMUM = (0, 13, 9)
+"""Oldest uv that was seen to make an environment of Python 3.6, and to demand hashes of what a build uses. A
+private one is brought in beside an older."""
 
 # What a user may set because it cannot change what is installed: hashes decide that. All other
 # variables of uv and pip are dropped (indexes, links, constraints, versions held back).
@@ -98,6 +99,13 @@ def bring(private: Path, lock: Path, log: IO[str]) -> list[str]:
             f"or see {log.name}",
         )
     return [str(private / "bin" / "uv")]
+
+
+def allow_sources(sources: Sequence[str], build_lock: Path) -> list[str]:
+    """Return the options that let uv build ``sources``, by what ``build_lock`` pins, and nothing else."""
+    allowed = [part for package in sources for part in ("--no-binary", package)]
+    built_by = ["--build-constraints", str(build_lock), "--require-build-hashes"] if sources else []
+    return ["--only-binary", ":all:", *allowed, *built_by]
 
 
 def find_python(uv: Sequence[str], wanted: str) -> Optional[Path]:  # noqa: UP045
