@@ -3,6 +3,7 @@
 
 import argparse
 import ctypes
+import importlib
 import json
 import os
 import re
@@ -41,7 +42,7 @@ def main(arguments):
     except Fault as fault:
         print("workloads: %s" % fault.message, file=sys.stderr)
         return 2
-    answer = launch(one)
+    answer = launch(one, os.path.join(os.path.dirname(os.path.abspath(options.result or "")), "derived"))
     if options.cell is None:
         shutil.rmtree(one["cache"], ignore_errors=True)
         print(summary.describe(answer))
@@ -71,15 +72,20 @@ def parse(arguments):
     return options
 
 
-def launch(one):
-    """Prove or measure a cell; whatever happens to it becomes a result."""
+def launch(one, derived):
+    """Prove, measure or prepare for a cell; whatever happens to it becomes a result.
+
+    Args:
+        one: the cell, decoded.
+        derived: folder that preparing makes.
+    """
     started, begin = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), clock.Clock().now_ns()
     # Before the framework's own threads are there to be counted as load.
     surroundings = environment.describe()
     try:
         if content.sha256(one["workload"]) != one["identity"]["workload_sha256"]:
             raise Fault("identity", "the sources of %s changed since the run was planned" % one["workload"])
-        answer = run(one)
+        answer = prepare(one, derived) if one["purpose"] == "prepare" else run(one)
     except Fault as fault:
         answer = fail(fault.status, fault.kind, fault.message)
     except clock.ClockError as error:
@@ -99,6 +105,15 @@ def launch(one):
         environment=surroundings,
     )
     return answer
+
+
+def prepare(one, folder):
+    module = importlib.import_module("workloads.%s.prepare" % one["workload"])
+    try:
+        module.prepare(one, folder)
+    except ImportError as error:
+        raise Fault("import", "the data cannot be prepared: %s" % error)
+    return {"status": "prepared"}
 
 
 def run(one):

@@ -38,6 +38,9 @@ def add_arguments(parser):
     parser.add_argument(
         "--budget", type=_positive(float), default=5.0, metavar="SECONDS", help="to sample for"
     )
+    parser.add_argument(
+        "--data", metavar="FOLDER", help="a prepared data set (default: the workload's own, below .data)"
+    )
     parser.add_argument("--prove", action="store_true", help="prove the same work instead of measuring")
 
 
@@ -62,6 +65,7 @@ def from_arguments(arguments):
             "cell",
             "%s has no edition %r; it has %s" % (name, arguments.edition, ", ".join(table["editions"])),
         )
+    measures = table["editions"][arguments.edition]["measures"]
     is_ceiling = table.get("ceiling", False)
     if arguments.prove and is_ceiling:
         raise Fault("cell", "a ceiling is no contest and has no proof")
@@ -94,14 +98,14 @@ def from_arguments(arguments):
         "device": arguments.device,
         "precision": arguments.precision,
         "parameters": table["parameters"],
-        "measures": table["editions"][arguments.edition]["measures"],
+        "measures": measures,
         "seed": 0,
         "block": 0,
         "position": 0,
         "threads": {"intra_op": arguments.threads, "inter_op": arguments.threads},
         "protocol": {
-            "budget_s": arguments.budget,
-            "warmup_s": arguments.budget,
+            "budget_s": arguments.budget / len(measures),
+            "warmup_s": arguments.budget / len(measures),
             "sample_s": 0.05,
             "min_samples": 5,
             "max_samples": 1000,
@@ -122,8 +126,30 @@ def from_arguments(arguments):
         "cache": tempfile.mkdtemp(prefix="rematch-cache-"),
         "cache_state": "fresh",
         "baseline": None if is_ceiling else table["baseline"],
-        "data": None,
+        "data": find_data(table, arguments.data),
     }
+
+
+def find_data(table, folder):
+    """Return the contract's ``Data`` of a prepared set, as its manifest has it; ``None`` where the workload
+    reads none.
+
+    Raises:
+        Fault: it was not prepared.
+    """
+    if "data" not in table:
+        return None
+    root = os.environ.get("REMATCH_DATA") or os.path.join(os.path.dirname(content.GROUND), ".data")
+    folder = os.path.abspath(folder or os.path.join(root, table["data"][0]))
+    path = os.path.join(folder, "manifest.json")
+    try:
+        with open(path) as file:
+            manifest = json.load(file)
+        found = {name: manifest[name] for name in ("name", "sha256", "nature")}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise Fault("cell", "%s: no prepared data set; make one by `nox -s data`" % folder)
+    derived = sorted(name for name in os.listdir(folder) if name.startswith("derived-"))
+    return dict(found, folder=folder, derived=derived[-1] if derived else None)
 
 
 def _positive(kind):

@@ -3,7 +3,7 @@
 import importlib
 import resource
 
-from workloads import clock, machine, proof, protocol
+from workloads import clock, machine, process_tree, proof, protocol, steady
 from workloads.fault import Fault
 
 # Losses kept from the first units, for the check against the trajectory. Their tensors stay on the
@@ -34,20 +34,30 @@ def measure(cell, framework, import_s, timer=None):
     setup_s = (timer.now_ns() - begin) / 1e9
 
     settings = read_settings(cell, framework, subject)
-    limits = dict(cell["protocol"])
-    limits["budget_s"] /= len(cell["measures"])
+    limits = cell["protocol"]
+    count_work = importlib.import_module("workloads." + cell["workload"]).count_work
     measures, losses, device = [], [], None
     for name in cell["measures"]:
-        record, first = time_unit(name, subject.units[name], framework, limits, timer)
-        work = importlib.import_module("workloads." + cell["workload"]).count_work(cell["parameters"], name)
+        work = count_work(cell["parameters"], name)
+        if name.endswith("_epoch"):
+            record, tensor = measure_epochs(cell, subject, name, framework, limits, timer, work)
+        else:
+            record, first = protocol.measure(subject.units[name], framework.synchronise, limits, timer, KEPT)
+            tensors = [tensor for value in first for tensor in subject.losses(value)]
+            tensor = tensors[0]
+            # Each launch starts from the canonical parameters; only its first measure does.
+            losses = losses or [float(framework.read(tensor)) for tensor in tensors]
+        record.setdefault("series", {})
+        record.setdefault("figures", {}).update(subject.figures)
         record.update(name=name, work=work, loop=subject.loop, host_reads=subject.host_reads)
-        record.update(series={}, figures={})
         measures.append(record)
-        tensors = [tensor for value in first for tensor in subject.losses(value)]
-        device = device or describe_device(cell, framework, tensors[0])
-        losses.append([float(framework.read(tensor)) for tensor in tensors])
+        device = device or describe_device(cell, framework, tensor)
     if read_settings(cell, framework, subject) != settings:
         raise Fault("settings", "settings changed while measuring: a library set them anew")
+    memory = read_memory(framework, subject)
+    if subject.first_losses is not None:
+        losses = [float(framework.read(tensor)) for tensor in subject.first_losses(KEPT)]
+    subject.close()
 
     answer = {
         "status": "measured",
@@ -59,15 +69,11 @@ def measure(cell, framework, import_s, timer=None):
             "sampling_s": sum(sum(record["samples_s"]) * record["repeats"] for record in measures),
         },
         "measures": measures,
-        # Each launch starts from the canonical parameters; only its first measure does.
-        "losses": proof.judge_losses(cell, losses[0]),
+        "losses": proof.judge_losses(cell, losses),
         "synchronisation": framework.synchronisation,
         "settings": settings,
         "device": device,
-        "memory": {
-            "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            "peak_device_bytes": framework.peak_device_bytes(),
-        },
+        "memory": memory,
         "warnings": warn(cell, measures) + framework.warnings,
     }
     if answer["losses"] and not answer["losses"]["holds"]:
@@ -80,15 +86,52 @@ def measure(cell, framework, import_s, timer=None):
     return answer
 
 
-def time_unit(name, unit, framework, limits, timer):
-    """Time a unit as its measure asks: epochs one by one, anything else in the steady state.
+def measure_epochs(cell, subject, name, framework, limits, timer, work):
+    """Time epochs, and read what each left behind.
 
     Returns:
-        (record, values): the contract's fields, and what the first units returned.
+        (record, tensor): the contract's fields, and something that an epoch handed out or computed.
     """
-    if name.endswith("_epoch"):
-        return protocol.measure_epochs(unit, framework.synchronise, limits["max_samples"], timer)
-    return protocol.measure(unit, framework.synchronise, limits, timer, KEPT)
+    begin_s = process_tree.cpu_s()
+    record, values, seconds = protocol.measure_epochs(
+        subject.units[name],
+        framework.synchronise,
+        cell["parameters"]["epochs"],
+        timer,
+        limits["budget_s"],
+        subject.whole,
+    )
+    cpu_s = process_tree.cpu_s() - begin_s
+    series = {"epoch_s": seconds}
+    for key in values[0].series:
+        series[key] = [float(framework.read(value.series[key])) for value in values]
+    if values[0].waiting_s is not None:
+        series["waiting_share"] = [value.waiting_s / epoch_s for value, epoch_s in zip(values, seconds)]
+    later = values[1:] or values
+    figures = {key: steady.median([value.figures[key] for value in later]) for key in later[0].figures}
+    images = sum(value.images for value in values)
+    figures["cpu_s_per_image"] = cpu_s / images
+    if abs(images - work["images"] * len(values)) > 0.5:
+        # The article counts otherwise: what was handed out is not what its epochs are said to be.
+        figures["images"] = images
+    if "waiting_share" in series:
+        figures["waiting_share"] = steady.median(series["waiting_share"][1:] or series["waiting_share"])
+    record.update(series=series, figures=figures)
+    return record, values[-1].tensor
+
+
+def read_memory(framework, subject):
+    """Read the most memory that was used: by the device's allocator, by this process, and by it and its
+    loader workers together, which no kernel counts and which is therefore read while they work."""
+    readings = []
+    if subject.under_load is not None:
+        subject.under_load(lambda: readings.append(process_tree.memory_bytes()))
+    known = [reading for reading in readings if reading is not None]
+    return {
+        "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_device_bytes": framework.peak_device_bytes(),
+        "peak_tree_bytes": max(known) if known else None,
+    }
 
 
 def read_settings(cell, framework, subject):
@@ -114,7 +157,7 @@ def read_settings(cell, framework, subject):
 
 
 def describe_device(cell, framework, tensor):
-    """Say where ``tensor`` was computed.
+    """Say where ``tensor`` was computed, or handed out.
 
     Raises:
         Fault: elsewhere than the cell asks for.

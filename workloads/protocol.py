@@ -68,25 +68,45 @@ def measure(
 
 
 def measure_epochs(
-    unit: Unit, synchronise: Callable[[], Any], epochs: int, clock: Clock
-) -> Tuple[Record, List[Any]]:
-    """Time each of ``epochs`` units, with neither warm-up nor calibration.
+    unit: Unit,
+    synchronise: Callable[[], Any],
+    epochs: int,
+    clock: Clock,
+    budget_s: float,
+    whole: bool = False,
+) -> Tuple[Record, List[Any], List[float]]:
+    """Time epochs one by one, with neither warm-up nor calibration.
 
     The first is ``first_call_s`` and no sample; where there is only one, it is both.
 
+    Args:
+        unit: goes through one epoch.
+        synchronise: as in ``measure``.
+        epochs: how many there are at most.
+        clock: what tells the time.
+        budget_s: no further epoch is begun that would bring those after the first beyond it; one after the
+            first there is in any case.
+        whole: all ``epochs`` are one sample, the first among them, as with a stopwatch: the sample is their
+            mean, and the budget is of no account.
+
     Returns:
-        the fields as `measure` gives them, and what each unit returned.
+        the fields as `measure` gives them, what each unit returned, and the seconds that each took.
 
     Raises:
         ClockError: a duration was zero, negative or not finite.
     """
-    seconds, values = [], []
-    for _ in range(epochs):
+    seconds, values = [], []  # type: List[float], List[Any]
+    stopped_by = "count"
+    while len(seconds) < epochs:
+        if not whole and len(seconds) > 1 and sum(seconds[1:]) + seconds[-1] > budget_s:
+            stopped_by = "budget"
+            break
         epoch_s, value = _time_whole(unit, synchronise, clock)
         seconds.append(epoch_s)
         values.append(value)
     warmup = {"samples_s": [], "ended_by": "none", "seconds": 0.0}
-    return _record(1, seconds[1:] or seconds, seconds[0], warmup, "count"), values
+    samples_s = [sum(seconds) / epochs] if whole else seconds[1:] or seconds
+    return _record(epochs if whole else 1, samples_s, seconds[0], warmup, stopped_by), values, seconds
 
 
 def time_units(unit: Unit, synchronise: Callable[[], Any], repeats: int, clock: Clock) -> int:

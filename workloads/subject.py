@@ -14,6 +14,20 @@ class Subject(object):
         settings: settings of this variant, to stand beside the framework's own.
         loop: who drives the steps: ``hand-written``, ``fit`` or ``loader``.
         host_reads: values that one unit of a measure reads from the device.
+        figures: further figures of every measure, by name with its unit.
+        whole: whether all epochs are one sample, as with a stopwatch.
+        first_losses: a call that trains from the canonical start as the trajectory does, for so many steps,
+            and returns their losses as tensors. ``None`` where the first units do.
+        under_load: a call that works for a while, untimed, and calls what it is given when memory is worth
+            reading. ``None`` where the work leaves its peak to be read afterwards.
+        close: a call that ends what would outlive the measuring.
+
+        Of a proof:
+
+        step: a call that makes one training step and returns what ``losses`` reads. By default, a unit of the
+            cell's first measure.
+        checks: counts that have to be equal: name, expected, found.
+        judge: a call that computes the trajectory where none is committed. ``None`` where one must be.
     """
 
     def __init__(
@@ -25,6 +39,14 @@ class Subject(object):
         settings=None,
         loop="hand-written",
         host_reads=0,
+        figures=None,
+        whole=False,
+        first_losses=None,
+        under_load=None,
+        close=None,
+        step=None,
+        checks=(),
+        judge=None,
     ):
         self.units = units
         self.losses = losses
@@ -33,3 +55,11 @@ class Subject(object):
         self.settings = settings or {}
         self.loop = loop
         self.host_reads = host_reads
+        self.figures = figures or {}
+        self.whole = whole
+        self.first_losses = first_losses
+        self.under_load = under_load
+        self.close = close or (lambda: None)
+        self.step = step
+        self.checks = checks
+        self.judge = judge

@@ -20,8 +20,8 @@ def path(workload):
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), workload, "trajectories.json")
 
 
-def find(workload, parameters):
-    """Return the committed trajectory for these parameters and the sha256 of its file.
+def find(workload, parameters, data_sha256=None):
+    """Return the committed trajectory for these parameters and data, and the sha256 of its file.
 
     Returns:
         (trajectory, sha256), the trajectory ``None`` where none was committed for them.
@@ -29,9 +29,14 @@ def find(workload, parameters):
     with open(path(workload), "rb") as file:
         content = file.read()
     for trajectory in json.loads(content.decode()):
-        if all(parameters.get(name) == value for name, value in trajectory["parameters"].items()):
+        if trajectory.get("data") == data_sha256 and is_for(trajectory, parameters):
             return trajectory, hashlib.sha256(content).hexdigest()
     return None, hashlib.sha256(content).hexdigest()
+
+
+def is_for(trajectory, parameters):
+    """Tell whether a trajectory was computed for these parameters; more of them are of no account to it."""
+    return all(parameters.get(name) == value for name, value in trajectory["parameters"].items())
 
 
 def summarise(tensors):

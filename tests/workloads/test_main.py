@@ -38,7 +38,7 @@ def launch(monkeypatch, framework=FakeFramework, **changes):
     install(monkeypatch)
     monkeypatch.setattr(frameworks, "load", framework)
     cell = make_cell(identity={"workload_sha256": content.sha256("mlp")}, **changes)
-    return main.launch(cell)
+    return main.launch(cell, "/nonexistent")
 
 
 def test_this_machine_and_the_workloads_are_described():
@@ -88,7 +88,10 @@ def test_whatever_a_framework_raises_becomes_a_result_of_one_line(monkeypatch, c
 def test_sources_that_changed_since_the_plan_are_told(monkeypatch):
     """R6"""
     cell = make_cell(identity={"workload_sha256": "0" * 64})
-    assert main.launch(cell)["cause"]["message"] == "the sources of mlp changed since the run was planned"
+    assert (
+        main.launch(cell, "/nonexistent")["cause"]["message"]
+        == "the sources of mlp changed since the run was planned"
+    )
 
 
 def test_a_framework_that_fails_to_import_is_a_failed_result(tmp_path):

@@ -76,7 +76,9 @@ def test_a_sample_holds_no_work_launched_before_it():
     device.launch(10**12)
     assert protocol.time_units(lambda: device.launch(500), device.synchronise, 4, device) == 2001
     device.launch(10**12)
-    record, _ = protocol.measure_epochs(lambda: device.launch(500), device.synchronise, 2, device)
+    record, _, _ = protocol.measure_epochs(
+        lambda: device.launch(500), device.synchronise, 2, device, budget_s=60
+    )
     assert record["first_call_s"] == record["samples_s"][0] == 501e-9
 
 
@@ -147,8 +149,8 @@ def test_a_ragged_last_batch_is_traced_in_the_first_epoch_which_stands_apart():
     """T6, D6: 10 samples in batches of 4."""
     device = Device()
     ragged, even = traced_epoch(device, 10, 4), traced_epoch(device, 10, 5)
-    record, seen = protocol.measure_epochs(ragged, device.synchronise, 4, device)
-    other, also_seen = protocol.measure_epochs(even, device.synchronise, 4, device)
+    record, seen, _ = protocol.measure_epochs(ragged, device.synchronise, 4, device, budget_s=60)
+    other, also_seen, _ = protocol.measure_epochs(even, device.synchronise, 4, device, budget_s=60)
     assert seen == also_seen == [10] * 4
     assert ragged.traces == [4, 2]
     assert record["first_call_s"] - other["first_call_s"] == pytest.approx(0.05)
@@ -157,16 +159,42 @@ def test_a_ragged_last_batch_is_traced_in_the_first_epoch_which_stands_apart():
 
 def test_epochs_have_neither_warm_up_nor_calibration():
     device = Device()
-    record, _ = protocol.measure_epochs(lambda: device.launch(10), device.synchronise, 3, device)
+    record, _, _ = protocol.measure_epochs(
+        lambda: device.launch(10), device.synchronise, 3, device, budget_s=60
+    )
     assert record["warmup"] == {"samples_s": [], "ended_by": "none", "seconds": 0}
     assert (record["repeats"], record["stopped_by"], len(record["samples_s"])) == (1, "count", 2)
 
 
 def test_a_single_epoch_is_both_the_first_call_and_the_sample():
     device = Device()
-    record, values = protocol.measure_epochs(lambda: device.launch(10), device.synchronise, 1, device)
-    assert record["samples_s"] == [record["first_call_s"]]
+    record, values, seconds = protocol.measure_epochs(
+        lambda: device.launch(10), device.synchronise, 1, device, budget_s=60
+    )
+    assert record["samples_s"] == [record["first_call_s"]] == seconds
     assert len(values) == 1
+
+
+def test_no_epoch_is_begun_that_would_pass_the_budget_and_one_after_the_first_always_is():
+    device = Device()
+    second = 10**9
+    for budget_s, epochs, stopped_by in ((0.1, 2, "budget"), (3.5, 4, "budget"), (60, 9, "count")):
+        record, _, seconds = protocol.measure_epochs(
+            lambda: device.launch(second), device.synchronise, 9, device, budget_s
+        )
+        assert (len(seconds), record["stopped_by"]) == (epochs, stopped_by)
+
+
+def test_epochs_timed_as_a_whole_are_one_sample_the_first_among_them():
+    """The article's stopwatch: from before the first epoch to after the last, whatever the budget."""
+    device = Device()
+    costs = iter([4 * 10**9, 10**9, 10**9])
+    record, values, seconds = protocol.measure_epochs(
+        lambda: device.launch(next(costs)), device.synchronise, 3, device, 0.1, whole=True
+    )
+    assert record["samples_s"] == pytest.approx([2.0], rel=1e-6)
+    assert (record["repeats"], record["stopped_by"], len(values)) == (3, "count", 3)
+    assert record["first_call_s"] == seconds[0] == pytest.approx(4.0, rel=1e-6)
 
 
 def test_a_step_that_slows_by_one_per_cent_a_call_is_never_called_steady():
@@ -329,7 +357,7 @@ def test_a_duration_that_cannot_be_is_an_error(elapsed):
     with pytest.raises(ClockError):
         measure(device, lambda: None)
     with pytest.raises(ClockError):
-        protocol.measure_epochs(lambda: None, device.synchronise, 2, device)
+        protocol.measure_epochs(lambda: None, device.synchronise, 2, device, budget_s=60)
     assert gc.isenabled()
 
 

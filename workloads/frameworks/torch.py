@@ -19,9 +19,7 @@ class Framework(object):
     name = "torch"
 
     def __init__(self, cell):
-        cache = cell["cache"]
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(cache, "inductor")
-        os.environ["TRITON_CACHE_DIR"] = os.path.join(cache, "triton")
+        self.prepare_import(cell)
         import torch
 
         self.torch = torch
@@ -35,6 +33,12 @@ class Framework(object):
         self._check_device()
         self._set_precision()
         torch.backends.cudnn.benchmark = False
+
+    @staticmethod
+    def prepare_import(cell):
+        """Set the variables that must stand before PyTorch is imported."""
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(cell["cache"], "inductor")
+        os.environ["TRITON_CACHE_DIR"] = os.path.join(cell["cache"], "triton")
 
     def _check_device(self):
         torch = self.torch

@@ -1,0 +1,20 @@
+"""What an epoch leaves behind, beside the time that it took."""
+
+
+class Epoch(object):
+    """Read after the measuring is over: no value here makes the epoch wait for the device.
+
+    Attributes:
+        tensor: something that was computed or handed out last, to see where.
+        images: how many were handed out.
+        series: values of this epoch by name, as numbers or as tensors on the device.
+        figures: seconds and other numbers of this epoch by name.
+        waiting_s: seconds in which the host waited for data; ``None`` where nothing is done but that.
+    """
+
+    def __init__(self, tensor, images, series=None, figures=None, waiting_s=None):
+        self.tensor = tensor
+        self.images = images
+        self.series = series or {}
+        self.figures = figures or {}
+        self.waiting_s = waiting_s
