@@ -52,6 +52,12 @@ def images(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def data(session: nox.Session) -> None:
+    """Prepare data sets and verify them."""
+    run_program(session, "scripts.data")
+
+
+@nox.session(python=False)
 def collect(session: nox.Session) -> None:
     """Merge runs into one comparison."""
     run_program(session, "scripts.collect")

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from scripts.catalogue import Workload, load_catalogue
 from scripts.closing import describe_end, describe_order, describe_plan, judge, warn_of_load
 from scripts.contract import Cause, Cell, Run
+from scripts.derive import check_data, derive, find_data
 from scripts.equipment import (
     Equipment,
     check_equipment,
@@ -109,7 +110,7 @@ def main(arguments: Sequence[str], program: Sequence[str] = GROUND_FLOOR) -> int
                 describe()
                 for note in equipment.gpu.notes if equipment.gpu else ():
                     say(f"note: {note}")
-                return _run(session, equipment, options.base, stacks, ground, console, program)
+                return _run(session, equipment, options, catalogue, stacks, ground, console, program)
     except Refusal as refusal:
         print(f"bench: {refusal.message}", file=sys.stderr)
         return refusal.status
@@ -145,13 +146,18 @@ def _prepare(
 def _run(
     session: Session,
     equipment: Equipment,
-    base: str | None,
+    options: Options,
+    catalogue: Mapping[str, Workload],
     stacks: Mapping[str, Stack],
     ground: GroundFloor,
     console: Console,
     program: Sequence[str],
 ) -> int:
     folder, say = session.folder, partial(console.print, soft_wrap=True)
+
+    def needs(cell: Cell) -> frozenset[str]:
+        return catalogue[cell.workload].needs(cell.variant)
+
     if session.is_new:
         # Before images and environments are made, which takes minutes, in case that it cannot be.
         write_whole(folder.record, msgspec.json.encode(session.run))
@@ -159,9 +165,13 @@ def _run(
         check_resumable(session.run, equipment)
     try:
         if session.is_new:
-            session = session.on(find_images(session.run.cells, stacks, equipment, base, say), equipment)
+            cells = find_data(session.run.cells, catalogue, options.data, say)
+            cells = find_images(cells, stacks, equipment, options.base, say)
+            session = session.on(cells, equipment)
             write_whole(folder.record, msgspec.json.encode(session.run))
-        entrances = enter(session.run.cells, stacks)
+        else:
+            check_data(session.run, say)
+        entrances = enter(session.run.cells, stacks, needs)
     except (Refusal, KeyboardInterrupt):
         if session.is_new:
             shutil.rmtree(folder.path, ignore_errors=True)
@@ -171,7 +181,9 @@ def _run(
     launcher = make_launcher(folder, cells, equipment, entrances.pythons, ground.variables, program)
     primed = find_primed(cells, stacks, equipment)
     try:
-        account = _launch(session, launcher, entrances.obstacles, primed, console)
+        obstacles = dict(entrances.obstacles)
+        obstacles |= derive(cells, launcher, obstacles.keys(), say)
+        account = _launch(session, launcher, obstacles, primed, console)
         _compare(folder, console, is_shown=True)
     except (KeyboardInterrupt, BrokenPipeError):
         print(f"bench: interrupted; go on with: {session.tell_resume()}", file=sys.stderr)

@@ -32,21 +32,32 @@ def divide_bound(
 ) -> list[Cell]:
     """Give the cells of one workload the time that its bound leaves for warm-up and sampling.
 
-    The same for every launch, since launches that sample longer would be known better.
+    The same for every measure, since what is sampled longer would be known better.
     """
-    launches = sum(count_launches(cell, blocks, profile) for cell in cells)
+    shares = sum(count_launches(cell, blocks, profile) * len(cell.measures) for cell in cells)
+    most = max(len(cell.measures) for cell in cells)
     free_s = (
         bound_s
         - _sum_overheads(cells, overheads_s, blocks, profile)
         - estimate_proofs(cells, overheads_s, cpus)
     )
-    share_s = max(min(free_s / launches, MOST_S), profile.least_s)
-    return [allot(cell, share_s * SAMPLING_SHARE, profile) for cell in cells]
+    share_s = max(min(free_s / shares, MOST_S / most), profile.least_s / most)
+    return [allot(cell, share_s, profile) for cell in cells]
 
 
-def allot(cell: Cell, budget_s: float, profile: Profile) -> Cell:
-    """Give a cell ``budget_s`` seconds of sampling, and warm-up in proportion."""
-    warmup_s = budget_s * (1 - SAMPLING_SHARE) / SAMPLING_SHARE / len(cell.measures)
+def share_budget(cells: Sequence[Cell], budget_s: float, profile: Profile) -> list[Cell]:
+    """Give each launch ``budget_s`` seconds of sampling, divided among as many measures as any cell has."""
+    share_s = budget_s / max(len(cell.measures) for cell in cells)
+    return [
+        allot(cell, share_s if _has_epochs(cell) else share_s / SAMPLING_SHARE, profile) for cell in cells
+    ]
+
+
+def allot(cell: Cell, share_s: float, profile: Profile) -> Cell:
+    """Give each measure of a cell ``share_s`` seconds: of warm-up and sampling, or of sampling alone where it
+    takes epochs, which have no warm-up."""
+    budget_s = share_s if _has_epochs(cell) else share_s * SAMPLING_SHARE
+    warmup_s = share_s - budget_s
     protocol = Protocol(
         budget_s=round(budget_s, 3),
         warmup_s=round(warmup_s, 3),
@@ -67,7 +78,7 @@ def estimate_launch(cell: Cell, overhead_s: float) -> float:
     """Seconds that a launch is expected to take."""
     if cell.purpose == "proof":
         return overhead_s
-    return overhead_s + cell.protocol.budget_s + cell.protocol.warmup_s * len(cell.measures)
+    return overhead_s + (cell.protocol.budget_s + cell.protocol.warmup_s) * len(cell.measures)
 
 
 def limit_launch(cell: Cell, overhead_s: float) -> float:
@@ -88,6 +99,10 @@ def estimate_blocks(
     return sum(
         count_launches(cell, blocks, profile) * estimate_launch(cell, overheads_s[cell.id]) for cell in cells
     )
+
+
+def _has_epochs(cell: Cell) -> bool:
+    return all(name.endswith("_epoch") for name in cell.measures)
 
 
 def _sum_overheads(

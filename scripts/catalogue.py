@@ -31,6 +31,10 @@ class VariantEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of a launch outside warm-up and sampling, on two cores, for estimates."""
     says: str
     headline: bool = False
+    needs: list[Name] = []
+    """Packages of a stack, by the names in ``docker/stacks.toml``; the framework by default."""
+    derived: bool = False
+    """Whether it reads what its stack makes of the data, such as tfds's files."""
     module: Name | None = None
     """Of the workload's folder; the framework's name by default."""
     editions: list[Edition] | None = None
@@ -43,6 +47,11 @@ class ProfileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bound_s: Duration
     parameters: dict[str, Parameter] = {}
     measures: Annotated[list[Name], Meta(min_length=1)] | None = None
+    """Of the fair edition, in place of all that it has."""
+    only: dict[Name, list[Name]] = {}
+    """Variants that take a measure, where not all do."""
+    overheads_s: dict[Name, Duration] = {}
+    """In place of the variants' own, where parameters differ much."""
 
 
 class TolerancesEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,10 +77,23 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     baseline: Name | None = None
     ceiling: bool = False
     """Joins every plan and is no contest."""
+    together: bool = False
+    """Whether all variants run in one stack, because it is not frameworks that are compared."""
+    data: list[Name] = []
+    """Data sets that it can read, the default first."""
 
     def has(self, variant: str, edition: Edition) -> bool:
         editions = self.variants[variant].editions
         return edition in self.editions and (editions is None or edition in editions)
+
+    def needs(self, variant: str) -> frozenset[str]:
+        """Packages that a variant imports."""
+        entry = self.variants[variant]
+        return frozenset(entry.needs or [entry.framework])
+
+    def overhead_s(self, variant: str, profile: str) -> float:
+        own_s = self.variants[variant].overhead_s
+        return self.profiles[profile].overheads_s.get(variant, own_s) if profile in self.profiles else own_s
 
 
 def load_catalogue(folder: Path = WORKLOADS) -> dict[str, Workload]:
@@ -111,4 +133,7 @@ def _read(path: Path) -> Workload:
     for name, profile in workload.profiles.items():
         if unknown := set(profile.parameters) - set(workload.parameters):
             raise Refusal(f"{path}: profile {name!r} sets unknown parameters {', '.join(sorted(unknown))}")
+        named = {*profile.overheads_s, *(variant for only in profile.only.values() for variant in only)}
+        if strange := named - set(workload.variants):
+            raise Refusal(f"{path}: profile {name!r} names unknown variants {', '.join(sorted(strange))}")
     return workload

@@ -99,7 +99,7 @@ class CellMaker:
             device=self.device,
             precision=precision,
             parameters={**self.workload.parameters, **self.profile.parameters},
-            measures=self.profile.measures or self.workload.editions[edition].measures,
+            measures=self._choose_measures(variant, edition),
             seed=self.around.seed,
             block=0,
             position=0,
@@ -116,6 +116,11 @@ class CellMaker:
             cache_state="fresh",
             baseline=self.baseline,
         )
+
+    def _choose_measures(self, variant: str, edition: Edition) -> list[str]:
+        own = self.workload.editions[edition].measures
+        measures = self.profile.measures or own if edition == "fair" else own
+        return [name for name in measures if variant in self.profile.only.get(name, [variant])]
 
     def _resolve_tolerances(self, precision: Precision) -> Tolerances:
         stated = self.workload.tolerances

@@ -32,9 +32,10 @@ def describe_plan(plan: Plan, catalogue: Mapping[str, Workload], say: Say) -> No
     for name in dict.fromkeys(cell.workload for cell in plan.cells):
         cells = [cell for cell in plan.cells if cell.workload == name]
         protocol, threads = cells[0].protocol, cells[0].threads.intra_op
+        warmup = f" after up to {protocol.warmup_s:.3g} s of warm-up" if protocol.warmup_s else ""
         say(
-            f"  {catalogue[name].title}: {protocol.budget_s:.3g} s of sampling in a launch, "
-            f"after up to {protocol.warmup_s:.3g} s of warm-up a measure; {threads} threads"
+            f"  {catalogue[name].title}: {protocol.budget_s:.3g} s of sampling{warmup} for each measure of a "
+            f"launch; {threads} threads"
         )
         for cell in cells:
             says = catalogue[name].variants[cell.variant].says

@@ -66,6 +66,8 @@ class _Reading:
                 if not file.endswith(".json"):
                     raise LeftOut(shown, "not a result: its name does not end in .json")
                 result = decode_result(f"{folder.cells}/{file}")
+                if result.status == "prepared":
+                    raise LeftOut(shown, "of a launch that prepared data and measured nothing")
                 _check_planned(result.cell, planned, shown)
                 self._take(result, file, shown)
 

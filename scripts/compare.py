@@ -11,7 +11,7 @@ from scripts.grouping import Draft, complete, explain_absence, group
 from scripts.heat import compare_heat
 from scripts.means import compute_means
 from scripts.observation import Contender, Observation, Timing
-from scripts.obstacles import Proofs, collect_proofs, find_change, find_clashes, judge_proof
+from scripts.obstacles import Proofs, collect_proofs, find_change, find_clashes, find_figures, judge_proof
 from scripts.rows import describe_row, take_timings
 from scripts.statistics import BLOCKS_FOR_VERDICT, Estimate, blocks_to_settle, estimate_ratio, judge
 from scripts.words import describe_ratio
@@ -57,7 +57,15 @@ def _judge_group(draft: Draft, drafts: Sequence[Draft], proofs: Proofs, ceilings
     states = {row: judge_proof(launches, proofs) for row, launches in draft.rows.items()}
     others = {row: firsts.get(other) if (other := _find_other(draft, row)) else None for row in draft.rows}
     rows = {
-        row: describe_row(row, launches, ceilings, states[row][0], others[row], row == draft.baseline)
+        row: describe_row(
+            row,
+            launches,
+            ceilings,
+            states[row][0],
+            find_figures(launches, proofs),
+            others[row],
+            row == draft.baseline,
+        )
         for row, launches in draft.rows.items()
     }
     warnings = []

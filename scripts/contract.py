@@ -24,12 +24,12 @@ Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Scalar = bool | int | float | str | None
 Parameter = Scalar | list[int | float | str]
 
-Purpose = Literal["proof", "measure"]
+Purpose = Literal["prepare", "proof", "measure"]
 Role = Literal["baseline", "variant", "a_a", "ceiling"]
 Edition = Literal["article", "fair"]
 Precision = Literal["fp32", "tf32", "bf16"]
 Runner = Literal["docker", "venv", "host"]
-Status = Literal["measured", "proved", "failed", "skipped"]
+Status = Literal["measured", "proved", "prepared", "failed", "skipped"]
 
 
 class Threads(msgspec.Struct, frozen=True):
@@ -42,11 +42,11 @@ class Threads(msgspec.Struct, frozen=True):
 
 
 class Protocol(msgspec.Struct, frozen=True):
-    """How long a launch measures. Measures whose name ends in ``_epoch`` take one sample an epoch
-    (``max_samples`` epochs), with neither calibration nor warm-up."""
+    """How long a launch measures. Measures whose name ends in ``_epoch`` take one sample an epoch, at most as
+    many as the parameter ``epochs`` says, with neither calibration nor warm-up."""
 
     budget_s: Annotated[float, Meta(gt=0, le=1e6)]
-    """Bound on the samples of one launch, all its measures together, warm-up apart."""
+    """Bound on the samples of one measure of a launch, warm-up apart."""
     warmup_s: Annotated[float, Meta(ge=0, le=1e6)]
     """Bound on the warm-up of one measure."""
     sample_s: Duration
@@ -79,6 +79,8 @@ class Data(msgspec.Struct, frozen=True):
     """Where the launched process finds it, read-only."""
     nature: str
     """What the data are, in words fit for a table's caption."""
+    derived: str | None = None
+    """Folder within ``folder``: what the cell's stack made of the data, such as tfds's files."""
 
 
 class Git(msgspec.Struct, frozen=True):
@@ -191,11 +193,11 @@ class Measure(msgspec.Struct, frozen=True):
     warmup: Warmup
     stopped_by: Literal["narrow", "budget", "count"]
     series: dict[str, list[float | None]] = {}
-    """One value an epoch: ``loss``, ``accuracy``, ``validation_loss``, ``validation_accuracy``,
+    """One value an epoch: ``epoch_s``, ``loss``, ``accuracy``, ``validation_loss``, ``validation_accuracy``,
     ``waiting_share``, ``learning_rate``."""
     figures: dict[str, float] = {}
-    """Further figures with their unit in the name: ``construct_s``, ``first_batch_s``,
-    ``cpu_s_per_image``, ``workers``, ``shuffle_rank_correlation``, ``samples``."""
+    """Further figures with their unit in the name: ``construct_s``, ``first_batch_s``, ``cpu_s_per_image``,
+    ``waiting_share``, and ``images`` where epochs hand out others than ``work`` says."""
 
 
 class Losses(msgspec.Struct, frozen=True):
@@ -229,6 +231,10 @@ class Proof(msgspec.Struct, frozen=True):
     """Trainable ones only."""
     checks: Annotated[list[Check], Meta(min_length=1)]
     holds: bool
+    figures: dict[str, float] = {}
+    """What else was found, such as ``shuffle_rank_correlation``: how an epoch's order agrees with the data
+    set's, from 0 (well shuffled) to 1 (not at all); ``reshuffle_rank_correlation``, the same between two
+    epochs; ``images_repeated`` and ``images_missed`` of an epoch, where its accounting allows them."""
 
 
 class Device(msgspec.Struct, frozen=True):

@@ -144,6 +144,10 @@ def _find_fault(result: Result) -> str | None:
         return None if result.cause else f"status is {result.status} and no cause is given"
     if result.status == "measured":
         return _find_measured_fault(result)
+    if (result.status == "prepared") != (cell.purpose == "prepare"):
+        return f"status is {result.status} and the cell asks to {cell.purpose}"
+    if result.status == "prepared":
+        return None
     if cell.purpose != "proof" or result.proof is None:
         return "status is proved and there is no proof in it"
     return None if result.proof.holds else "status is proved and its proof does not hold"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from scripts.contract import Cell, Run
 from scripts.errors import ExitStatus, Refusal
 from scripts.launch import Launcher, LocalLauncher, RunnerLauncher
-from scripts.runners import Entrances, enter_host, enter_venvs
+from scripts.runners import Entrances, Needs, enter_host, enter_venvs
 from scripts.runs import RunFolder
 from scripts.stacks import Stack
 
@@ -118,7 +118,7 @@ def check_resumable(run: Run, equipment: Equipment) -> None:
             )
 
 
-def enter(cells: Sequence[Cell], stacks: Mapping[str, Stack]) -> Entrances:
+def enter(cells: Sequence[Cell], stacks: Mapping[str, Stack], needs: Needs) -> Entrances:
     """Make or find the interpreters on this host that ``cells`` need.
 
     Raises:
@@ -126,7 +126,7 @@ def enter(cells: Sequence[Cell], stacks: Mapping[str, Stack]) -> Entrances:
     """
     here = [cell for cell in cells if cell.runner == "host"]
     pinned = [cell for cell in cells if cell.runner == "venv"]
-    found = [enter_host(here)] if here else []
+    found = [enter_host(here, needs)] if here else []
     found += [enter_venvs(pinned, stacks)] if pinned else []
     pythons = {name: path for one in found for name, path in one.pythons.items()}
     return Entrances(pythons, {cell: cause for one in found for cell, cause in one.obstacles.items()})

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from scripts.contract import Cell, Result
 from scripts.errors import ExitStatus, Refusal
 from scripts.process import Child, Ending
-from scripts.runs import ROOT, RunFolder, write_whole
+from scripts.runs import ROOT, RunFolder, copy_plain, write_whole
 from scripts.settlement import settle
 
 GROUND_FLOOR = ("-m", "workloads")
@@ -47,6 +47,10 @@ class Launcher(Protocol):
     def prime(self, cell: Cell, limit_s: float) -> Launched:
         """The same for what it leaves in the driver's cache: its log is kept, its result is not."""
 
+    def derive(self, cell: Cell, limit_s: float, target: Path) -> Launched:
+        """The same for what it makes of its data, which becomes the folder ``target``: its log is kept, its
+        result is not."""
+
     def stop(self) -> None:
         """End all launches in flight, from any thread, and refuse further ones."""
 
@@ -72,6 +76,10 @@ class RunnerLauncher:
     def prime(self, cell: Cell, limit_s: float) -> Launched:
         """As in ``Launcher``."""
         return self._launchers[cell.runner].prime(cell, limit_s)
+
+    def derive(self, cell: Cell, limit_s: float, target: Path) -> Launched:
+        """As in ``Launcher``."""
+        return self._launchers[cell.runner].derive(cell, limit_s, target)
 
     def stop(self) -> None:
         """As in ``Launcher``."""
@@ -124,6 +132,14 @@ class FileLauncher(abc.ABC):
         log = self.folder.log(cell.id, None if cell.purpose == "proof" else cell.block)
         return self._launch(cell, log.with_suffix(".prime.log"), limit_s)
 
+    def derive(self, cell: Cell, limit_s: float, target: Path) -> Launched:
+        """As in ``Launcher``.
+
+        Raises:
+            Refusal: this host cannot launch anything, or cannot keep what was made.
+        """
+        return self._launch(cell, self.folder.log(cell.id, None).with_suffix(".prepare.log"), limit_s, target)
+
     @abc.abstractmethod
     def stop(self) -> None:
         """As in ``Launcher``."""
@@ -150,7 +166,7 @@ class FileLauncher(abc.ABC):
             OSError: the process cannot be started.
         """
 
-    def _launch(self, cell: Cell, log: Path, limit_s: float) -> Launched:
+    def _launch(self, cell: Cell, log: Path, limit_s: float, target: Path | None = None) -> Launched:
         started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         with self._open_private() as private:
             try:
@@ -168,6 +184,8 @@ class FileLauncher(abc.ABC):
             kept = replace(seen, data=cell.data)
             log_name = str(log.relative_to(self.folder.path))
             result = settle(seen, kept, exchange / "result.json", ending, log, log_name, started, limit_s)
+            if target is not None and result.status == "prepared":
+                copy_plain(exchange / "derived", target)
         return Launched(result, ending.seconds)
 
     @contextlib.contextmanager

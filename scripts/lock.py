@@ -72,9 +72,7 @@ def list_locks(stacks: Mapping[str, Stack]) -> list[Lock]:
 def _of_stack(stack: Stack) -> Iterator[Lock]:
     options = _target(stack.python, MODERN)
     for runner in ("docker", "venv") if stack.venv else ("docker",):
-        yield Lock(
-            stack.name, stack.lock_for(runner), stack.input_for(runner), options, tuple(stack.sources)
-        )
+        yield Lock(stack.name, stack.lock_for(runner), stack.input_for(runner), options, tuple(stack.sources))
     tests = ROOT / "tests" / "ground" / "stack.in"
     yield Lock(stack.name, stack_tests_lock(stack.name), tests, options, beside=stack.lock_for("venv"))
 

@@ -1,11 +1,11 @@
 """What comparing needs of each result, a fraction of its size: results by the ten thousand fit in
 memory, and every later step is cheap."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from scripts.contract import Cell, Edition, Measure, Precision, Protocol, Result, Runner, Scalar
+from scripts.contract import Cell, Edition, Measure, Precision, Protocol, Result, Runner, Scalar, Status
 from scripts.heat import take_figures
 from scripts.statistics import find_outliers
 
@@ -86,13 +86,15 @@ class Observation(NamedTuple):
     run: str
     block: int
     file: str
-    status: Literal["measured", "failed", "skipped", "proved"]
+    status: Status
     is_proof: bool
     cause: str | None
     log: str | None
     losses_hold: bool
     warnings: tuple[str, ...]
     timing: Timing | None
+    found: dict[str, float]
+    """Figures that a proof found."""
 
     def subject(self) -> tuple[object, ...]:
         """What a proof must share with a measurement: all but the place where it was computed."""
@@ -140,6 +142,7 @@ class Observer:
                 losses_hold,
                 self._share(tuple(result.warnings)),
                 self._time(result, measures[name]) if name in measures else None,
+                self._share_dict(result.proof.figures if result.proof else {}),
             )
             for name in cell.measures
         ]

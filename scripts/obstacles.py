@@ -38,6 +38,11 @@ def judge_proof(launches: Iterable[Observation], proofs: Proofs) -> tuple[ProofS
     return state, cause
 
 
+def find_figures(launches: Iterable[Observation], proofs: Proofs) -> Mapping[str, float]:
+    """Return what the proof of a row found beside the same work."""
+    return next((proofs[launch.subject()].found for launch in launches if launch.subject() in proofs), {})
+
+
 def find_change(timings: Sequence[Timing]) -> str | None:
     """Say what differs between launches of the same row, which then are none."""
     first = timings[0]

@@ -45,6 +45,8 @@ class Options:
     baseline: str | None = None
     base: str | None = None
     """As ``scripts.images`` takes it."""
+    data: tuple[str, ...] = ()
+    """Data sets, by name or path."""
     results: Path = RUNS
     resume: str | None = None
     dry_run: bool = False
@@ -79,6 +81,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
         seed=said.seed,
         baseline=said.baseline,
         base=said.base,
+        data=_split(said.data),
         results=said.results or RUNS,
         resume=said.resume,
         dry_run=bool(said.dry_run),
@@ -129,7 +132,11 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=_number(int, 0, MAX_SEED), metavar="N", help="draws the order of launches"
     )
-    parser.add_argument("--data", metavar="DIR", help="not in this version")
+    several(
+        "--data",
+        "data sets: digits or mnist, a definition's FILE.toml, or a FOLDER with MNIST/raw (default: the "
+        "workload's first, which needs no network)",
+    )
     parser.add_argument(
         "--base",
         type=_base,
@@ -197,8 +204,6 @@ def _folder(text: str) -> Path:
 def _refuse_unavailable(said: argparse.Namespace) -> None:
     if said.base is not None and "docker" not in (said.runner or "").split(","):
         raise Refusal("--base: only containers have a base; use --runner docker, or leave it out")
-    if said.data is not None:
-        raise Refusal("--data: no workload of this version reads data; leave it out")
 
 
 def _refuse_beside_resume(said: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from scripts.budget import USED, allot, divide_bound, estimate_blocks, estimate_proofs
+from scripts.budget import USED, divide_bound, estimate_blocks, estimate_proofs, share_budget
 from scripts.catalogue import Workload, find_names
 from scripts.cells import CellMaker, Place, Surroundings
 from scripts.contract import Cell, Edition
@@ -75,7 +75,9 @@ def make_plan(options: Options, catalogue: Mapping[str, Workload], around: Surro
         maker = CellMaker(name, catalogue[name], profile_name, options, around)
         found[name] = _make_ceiling(maker, options, entered)
 
-    overheads_s = {cell.id: tell_overhead(cell, catalogue) for cells in found.values() for cell in cells}
+    overheads_s = {
+        cell.id: tell_overhead(cell, catalogue, profile_name) for cells in found.values() for cell in cells
+    }
     found = {name: cells for name, cells in found.items() if cells}
     if not found:
         raise Refusal("nothing to measure: no stack has a framework of what is asked for")
@@ -84,7 +86,7 @@ def make_plan(options: Options, catalogue: Mapping[str, Workload], around: Surro
     for name in sorted(found, key=contests.count):
         bound_s = catalogue[name].profiles[profile_name].bound_s
         if options.budget_s is not None:
-            found[name] = [allot(cell, options.budget_s, profile) for cell in found[name]]
+            found[name] = share_budget(found[name], options.budget_s, profile)
         else:
             own_s = bound_s * USED - (ceiling_s / len(contests) if name in contests else 0)
             found[name] = divide_bound(found[name], own_s, overheads_s, blocks, profile, around.cpus_usable)
@@ -103,10 +105,10 @@ def make_plan(options: Options, catalogue: Mapping[str, Workload], around: Surro
     )
 
 
-def tell_overhead(cell: Cell, catalogue: Mapping[str, Workload]) -> float:
+def tell_overhead(cell: Cell, catalogue: Mapping[str, Workload], profile: str) -> float:
     """Seconds that a launch is expected to take outside warm-up and sampling."""
-    entry = catalogue[cell.workload].variants[cell.variant]
-    return entry.overhead_s + (CONTAINER_S if cell.runner == "docker" else 0)
+    own_s = catalogue[cell.workload].overhead_s(cell.variant, profile)
+    return own_s + (CONTAINER_S if cell.runner == "docker" else 0)
 
 
 def sum_bounds(cells: Sequence[Cell], catalogue: Mapping[str, Workload], profile: str) -> float:
@@ -133,13 +135,11 @@ def _make_contest(maker: CellMaker, options: Options, profile: Profile, notes: l
         for name, entry in workload.variants.items()
         if (name in options.variants if options.variants else entry.headline or not profile.headline_only)
     ]
-    places = {
-        name: _find_places(workload.variants[name].framework, options, maker.around) for name in variants
-    }
+    places = {name: _find_places(workload, name, options, maker.around) for name in variants}
     for name in variants:
         if not places[name]:
-            framework = workload.variants[name].framework
-            notes.append(f"{maker.name}: {name} is left out: no stack that is asked for has {framework}")
+            needed = ", ".join(sorted(workload.needs(name)))
+            notes.append(f"{maker.name}: {name} is left out: no stack that is asked for has {needed}")
     variants = [name for name in variants if places[name]]
     if not variants:
         if not options.variants or options.workloads:
@@ -189,38 +189,52 @@ def _make_ceiling(maker: CellMaker, options: Options, entered: Entered) -> list[
         maker.make(name, "fair", precision, place, "ceiling")
         for precision in maker.precisions
         for name in named
-        for place in _find_ceiling_places(variants[name].framework, options, maker.around, entered)
+        for place in _find_ceiling_places(maker.workload, name, options, maker.around, entered)
     ]
 
 
-def _find_places(framework: str, options: Options, around: Surroundings) -> list[Place]:
-    """Return the places that are asked for and have ``framework``, the current ones first."""
-    wanted = options.stacks
-    return sorted(
-        (
-            place
-            for place in around.places
-            if framework in place.frameworks and (place.name in wanted if wanted else place.current)
-        ),
-        key=lambda place: not place.current,
-    )
+def _find_places(workload: Workload, variant: str, options: Options, around: Surroundings) -> list[Place]:
+    """Return the places that are asked for and have what a variant needs, the current ones first.
+
+    Where none is asked for by name: the current ones, and of those the leanest. Variants that belong together
+    go where all of them can.
+    """
+    needed = workload.needs(variant)
+    if options.stacks:
+        named = [place for place in around.places if place.name in options.stacks]
+        return sorted(
+            (place for place in named if needed <= place.frameworks), key=lambda place: not place.current
+        )
+    current = [place for place in around.places if place.current]
+    if workload.together:
+        every = frozenset[str]().union(*map(workload.needs, workload.variants))
+        current = [place for place in current if every <= place.frameworks] or current
+    able = [place for place in current if needed <= place.frameworks]
+    return [
+        place
+        for place in able
+        if not any(other.runner == place.runner and other.frameworks < place.frameworks for other in able)
+    ]
 
 
 def _find_ceiling_places(
-    framework: str, options: Options, around: Surroundings, entered: Entered
+    workload: Workload, variant: str, options: Options, around: Surroundings, entered: Entered
 ) -> list[Place]:
     if not entered:
-        return _find_places(framework, options, around)
+        return _find_places(workload, variant, options, around)
+    framework = workload.variants[variant].framework
     return [place for place in around.places if (place.name, place.runner, framework) in entered]
 
 
 def _find_baseline_places(maker: CellMaker, baseline: str, options: Options) -> list[Place]:
-    framework = maker.workload.variants[baseline].framework
+    needed = maker.workload.needs(baseline)
     anywhere = sorted(
-        (place for place in maker.around.places if framework in place.frameworks),
+        (place for place in maker.around.places if needed <= place.frameworks),
         key=lambda place: not place.current,
     )
-    places = _find_places(framework, options, maker.around) or anywhere
+    places = _find_places(maker.workload, baseline, options, maker.around) or anywhere
     if not places:
-        raise Refusal(f"{maker.name}: no stack has {framework}, which its baseline {baseline} needs")
+        raise Refusal(
+            f"{maker.name}: no stack has {', '.join(sorted(needed))}, which its baseline {baseline} needs"
+        )
     return places[:1]

@@ -46,8 +46,10 @@ def find_surroundings(
     places: list[Place] = []
     for runner in options.runners or DEFAULT_RUNNERS:
         if runner == "host":
-            variants = (variant for workload in catalogue.values() for variant in workload.variants.values())
-            frameworks = frozenset(variant.framework for variant in variants)
+            # What the interpreter has is seen when it is entered.
+            frameworks = frozenset[str]().union(
+                *(workload.needs(variant) for workload in catalogue.values() for variant in workload.variants)
+            )
             places.append(Place(HOST, frameworks, current=True, lock_sha256=None, runner=runner))
         else:
             places += [

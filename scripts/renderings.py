@@ -12,12 +12,12 @@ from rich.text import Text
 
 from scripts.comparison import Comparison, Group, Row
 from scripts.tables import (
-    LEGEND,
     Table,
     choose_columns,
     label_rows,
     make_table,
     tell_end,
+    tell_legend,
     wrap_verdict,
 )
 from scripts.words import make_visible
@@ -34,7 +34,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     for line in tell_end(comparison):
         _print_line(line, console)
     if any(group.baseline for group in comparison.groups):
-        _print_line(LEGEND, console, "dim")
+        _print_line(tell_legend(comparison.groups), console, "dim")
 
 
 def _print_table(table: Table, console: Console) -> None:
@@ -79,7 +79,8 @@ def render_markdown(comparison: Comparison) -> str:
         if table.notes:
             parts.append("\n".join(f"- {_escape(note)}" for note in table.notes))
     parts.append("\n".join(f"- {_escape(line)}" for line in tell_end(comparison)))
-    parts.append(_escape(LEGEND[0].upper() + LEGEND[1:]))
+    legend = tell_legend(comparison.groups)
+    parts.append(_escape(legend[0].upper() + legend[1:]))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -91,7 +91,7 @@ def restore_plan(run: Run, catalogue: Mapping[str, Workload], machine: Machine) 
         blocks=run.blocks,
         profile=run.profile,
         seed=run.seed,
-        overheads_s={cell.id: tell_overhead(cell, catalogue) for cell in run.cells},
+        overheads_s={cell.id: tell_overhead(cell, catalogue, run.profile) for cell in run.cells},
         bound_s=sum_bounds(run.cells, catalogue, run.profile),
         cpus_usable=machine.cpus_usable,
     )

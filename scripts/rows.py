@@ -1,6 +1,6 @@
 """Describes one row of a comparison: all but what it says beside the baseline."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Literal
 
@@ -20,6 +20,7 @@ def describe_row(
     launches: Sequence[Observation],
     ceilings: Ceilings,
     proof: ProofState,
+    found: Mapping[str, float],
     baseline: Timing | None,
     is_baseline: bool,
 ) -> Row:
@@ -30,6 +31,7 @@ def describe_row(
         launches: All that it has in its group.
         ceilings: The best rates of each run.
         proof: Whether the same work was shown.
+        found: Figures of that proof.
         baseline: One timing of the baseline, to tell settings apart.
         is_baseline: Whether it is the baseline itself.
     """
@@ -68,7 +70,7 @@ def describe_row(
         if first and location
         else {},
         percent_of_ceiling=share,
-        figures=_summarise_figures(timings),
+        figures=_summarise_figures(timings) | dict(found) if timings else {},
         proof=proof,
         blocks=len(measured),
         samples=sum(timing.samples for timing in timings),

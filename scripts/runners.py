@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from scripts.runs import ROOT
 from scripts.stacks import Stack
 
 HOST = "host"
+Needs = Callable[[Cell], Iterable[str]]
+"""Names the packages that a cell's variant imports."""
 VARIABLE = "REMATCH_PYTHON"
 OLDEST = (3, 6)
 _PROBE = """
@@ -46,7 +48,7 @@ def enter_venvs(cells: Sequence[Cell], stacks: Mapping[str, Stack]) -> Entrances
         stack = stacks[name]
         try:
             lock = stack.lock_for("venv", device)
-            pythons[name] = prepare(stack.environment_for(device), stack.python, [lock])
+            pythons[name] = prepare(stack.environment_for(device), stack.python, [lock], stack.sources)
         except EnvironmentRefusal as refusal:
             if refusal.kind not in ("python", "install"):
                 raise
@@ -55,23 +57,23 @@ def enter_venvs(cells: Sequence[Cell], stacks: Mapping[str, Stack]) -> Entrances
     return Entrances(pythons, obstacles)
 
 
-def enter_host(cells: Sequence[Cell]) -> Entrances:
-    """Find the interpreter at hand and the frameworks that it has.
+def enter_host(cells: Sequence[Cell], needs: Needs) -> Entrances:
+    """Find the interpreter at hand and the packages that it has.
 
     Raises:
         Refusal: there is none, it does not answer, or it is too old.
     """
     python = find_interpreter(os.environ)
-    frameworks = sorted({cell.framework for cell in cells})
-    found = _probe(python, frameworks)
+    modules = {cell.id: [name.replace("-", "_") for name in sorted(needs(cell))] for cell in cells}
+    found = _probe(python, sorted({name for names in modules.values() for name in names}))
     obstacles = {
-        cell.id: Cause(
+        cell: Cause(
             "import",
-            f"{python} has no {cell.framework} (the user's own site folder apart); name an interpreter that "
-            f"has it by {VARIABLE}, or use --runner venv",
+            f"{python} has no {', '.join(lacking)} (the user's own site folder apart); name an interpreter "
+            f"that has it by {VARIABLE}, or use --runner venv",
         )
-        for cell in cells
-        if cell.framework not in found
+        for cell, names in modules.items()
+        if (lacking := [name for name in names if name not in found])
     }
     return Entrances({HOST: python}, obstacles)
 
@@ -99,10 +101,10 @@ def find_interpreter(environment: Mapping[str, str]) -> Path:
     return Path(path).absolute()
 
 
-def _probe(python: Path, frameworks: Iterable[str]) -> set[str]:
+def _probe(python: Path, modules: Iterable[str]) -> set[str]:
     try:
         answer = subprocess.run(
-            [str(python), "-Es", "-c", _PROBE, *frameworks],
+            [str(python), "-Es", "-c", _PROBE, *modules],
             cwd=os.sep,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -27,6 +28,24 @@ class RunFolder:
 
     def log(self, cell_id: str, block: int | None) -> Path:
         return self.logs / f"{cell_id}.{'proof' if block is None else block}.log"
+
+
+def copy_plain(source: Path, target: Path) -> None:
+    """Copy a folder that something less trusted wrote: regular files and folders, nothing else.
+
+    Raises:
+        Refusal: there is something else in it, or the copy cannot be written.
+    """
+    for path in source.rglob("*"):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise Refusal(f"{path}: neither a file nor a folder; what was prepared is not kept")
+    try:
+        shutil.copytree(source, target, copy_function=shutil.copyfile)
+    except (OSError, shutil.Error) as error:
+        shutil.rmtree(target, ignore_errors=True)
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        why = "no space left on the disk" if full else str(error)[:300]
+        raise Refusal(f"{target}: cannot be written ({why})", ExitStatus.HOST_CANNOT) from error
 
 
 def write_whole(path: Path, content: bytes) -> None:

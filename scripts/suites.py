@@ -49,10 +49,15 @@ def list_suites() -> Iterator[Suite]:
     for python in list_pythons():
         recipe = environments.Recipe(f"ground-{python}", python, (ground_lock(python),))
         yield Suite(recipe, (Path("tests", "workloads"),), without=STACK_TESTS)
-    for stack in load_stacks().values():
+    stacks = load_stacks().values()
+    for stack in stacks:
         locks = (stack.lock_for("venv"), stack_tests_lock(stack.name))
-        recipe = environments.Recipe(f"{stack.name}-tests", stack.python, locks)
-        paths = tuple(STACK_TESTS / name for name in stack.frameworks if holds_tests(STACK_TESTS / name))
+        recipe = environments.Recipe(f"{stack.name}-tests", stack.python, locks, stack.sources)
+        # What a leaner stack has is tested there.
+        leaner = [other.frameworks for other in stacks if other.frameworks.keys() < stack.frameworks.keys()]
+        own = [name for name in stack.frameworks if not any(name in frameworks for frameworks in leaner)]
+        folders = [STACK_TESTS / name.replace("-", "_") for name in own]
+        paths = tuple(folder for folder in folders if holds_tests(folder))
         if paths:
             yield Suite(recipe, paths)
 

@@ -2,18 +2,20 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from scripts.comparison import Comparison, Group, Row
 from scripts.words import (
     RATES,
     describe_bytes,
+    describe_figure,
     describe_number,
     describe_ratio,
     describe_seconds,
     describe_setting,
     describe_work,
+    find_unit,
     make_visible,
 )
 
@@ -23,8 +25,28 @@ LEGEND = (
     "compiles and tunes; ceiling: share of the best rate that any framework "
     "reached on this device, the largest above."
 )
+FIGURE_LEGEND = (
+    "waiting: share of an epoch in which the host waited for data; order kept: rank correlation of an "
+    "epoch's order with the data set's, about 0 where it is well shuffled; order repeated: the same between "
+    "two epochs."
+)
+FIGURE_COLUMNS = {
+    "first_batch_s": "first batch",
+    "waiting_share": "waiting",
+    "cpu_s_per_image": "CPU an image",
+    "shuffle_rank_correlation": "order kept",
+    "reshuffle_rank_correlation": "order repeated",
+}
+"""Figures that rows are compared by, and their columns."""
 MOST_NAMED = 20
 """Files left out that are named under the table; comparison.json names all."""
+
+
+def tell_legend(groups: Iterable[Group]) -> str:
+    """Say how to read the tables of these groups."""
+    rows = [row for group in groups for row in group.rows]
+    known = any(name in row.figures for row in rows for name in FIGURE_COLUMNS)
+    return f"{LEGEND.removesuffix('.')}; {FIGURE_LEGEND}" if known else LEGEND
 
 
 class Column(NamedTuple):
@@ -131,6 +153,7 @@ def _make_columns(group: Group, labels: list[str]) -> list[Column]:
         scale, unit = RATES[counted]
         shown = [describe_number(row.rates[counted] / scale) if counted in row.rates else "" for row in rows]
         columns.append(Column(unit, shown, True, 4))
+    columns += [_make_figure_column(rows, name, title) for name, title in FIGURE_COLUMNS.items()]
     columns += [
         Column("ceiling", [_show_percent(row.percent_of_ceiling) for row in rows], True, 2),
         Column("proof", [row.proof for row in rows], False, 5),
@@ -139,6 +162,13 @@ def _make_columns(group: Group, labels: list[str]) -> list[Column]:
         Column("stack", [make_visible(row.stack) for row in rows], False, 9),
     ]
     return [column for column in columns if column.rank == 0 or any(column.cells)]
+
+
+def _make_figure_column(rows: Sequence[Row], name: str, title: str) -> Column:
+    _, describe = find_unit(name)
+    return Column(
+        title, [describe(row.figures[name]) if name in row.figures else "" for row in rows], True, 5
+    )
 
 
 def _show_ratio(row: Row) -> str:
@@ -162,11 +192,11 @@ def _make_notes(group: Group, labels: list[str]) -> list[str]:
         if row.proof != "holds" and row.status == "measured" and row.verdict != "not comparable":
             said.append(f"proof {row.proof}")
         if row.figures:
-            said.append(
-                ", ".join(
-                    f"{make_visible(name)} {describe_setting(value)}" for name, value in row.figures.items()
-                )
-            )
+            said += [
+                describe_figure(name, value)
+                for name, value in row.figures.items()
+                if name not in FIGURE_COLUMNS
+            ]
         said += [make_visible(warning) for warning in row.warnings]
         if said:
             notes.append(f"{label}: {'; '.join(said)}")

@@ -6,6 +6,7 @@ meanwhile is taken from counts that the GPU keeps by itself.
 
 import math
 import time
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -72,6 +73,10 @@ class WatchedLauncher:
     def prime(self, cell: Cell, limit_s: float) -> Launched:
         """As in ``Launcher``, unwatched."""
         return self._inner.prime(cell, limit_s)
+
+    def derive(self, cell: Cell, limit_s: float, target: Path) -> Launched:
+        """As in ``Launcher``, unwatched."""
+        return self._inner.derive(cell, limit_s, target)
 
     def stop(self) -> None:
         """As in ``Launcher``."""

@@ -1,7 +1,7 @@
 """Figures and names in words, the same in every format. Names come from results, which are untrusted."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from scripts.comparison import Interval
 from scripts.contract import Scalar
@@ -86,9 +86,29 @@ def describe_setting(value: Scalar) -> str:
     return make_visible(str(value))
 
 
+def describe_figure(name: str, value: float) -> str:
+    """``first batch 31.2 ms``: by what a figure's name says of its unit."""
+    ending, describe = find_unit(name)
+    return f"{make_visible(name.removesuffix(ending).replace('_', ' '))} {describe(value)}"
+
+
+def find_unit(name: str) -> tuple[str, Callable[[float], str]]:
+    """Return the end of a figure's name that tells its unit, and what describes such a figure."""
+    return next((unit for unit in FIGURES.items() if name.endswith(unit[0])), ("", describe_setting))
+
+
 def describe_work(work: Mapping[str, float]) -> str:
     """``1 steps, 10.2 GFLOP``"""
     return ", ".join(_describe_amount(make_visible(counted), amount) for counted, amount in work.items())
+
+
+FIGURES: dict[str, Callable[[float], str]] = {
+    "_s_per_image": describe_seconds,
+    "_s": describe_seconds,
+    "_share": lambda value: f"{100 * value:.3g} %",
+    "_correlation": lambda value: f"{value:.2f}",
+}
+"""By the end of a name."""
 
 
 def _describe_amount(counted: str, amount: float) -> str:

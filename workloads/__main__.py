@@ -2,6 +2,7 @@
 ``python -m workloads mlp torch-eager``."""
 
 import argparse
+import atexit
 import ctypes
 import importlib
 import json
@@ -17,6 +18,7 @@ import traceback
 from workloads import SCHEMA, cell, clock, content, environment, machine, result, summary
 from workloads.fault import Fault
 
+SIGNAL_S = 2
 PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 
 
@@ -83,19 +85,11 @@ def launch(one, derived):
     # Before the framework's own threads are there to be counted as load.
     surroundings = environment.describe()
     try:
-        if content.sha256(one["workload"]) != one["identity"]["workload_sha256"]:
-            raise Fault("identity", "the sources of %s changed since the run was planned" % one["workload"])
-        answer = prepare(one, derived) if one["purpose"] == "prepare" else run(one)
-    except Fault as fault:
-        answer = fail(fault.status, fault.kind, fault.message)
-    except clock.ClockError as error:
-        answer = fail("failed", "clock", str(error))
-    except MemoryError as error:
-        answer = fail("failed", "out-of-memory", str(error) or "the host's memory is used up")
+        answer = attempt(one, derived)
     except Exception as error:  # noqa: BLE001
-        # Whatever a framework may raise: the log has its whole story, the table one line of it.
-        traceback.print_exc()
-        answer = fail("failed", name_exception(error), "%s: %s" % (type(error).__name__, one_line(error)))
+        # A loader's worker that dies is told by a signal, whose handler raises wherever this process is:
+        # while it deals with what the death broke, too.
+        answer = describe(error)
     surroundings["variables"] = environment.variables(os.environ)
     answer.update(
         schema=SCHEMA,
@@ -105,6 +99,32 @@ def launch(one, derived):
         environment=surroundings,
     )
     return answer
+
+
+def attempt(one, derived):
+    try:
+        if content.sha256(one["workload"]) != one["identity"]["workload_sha256"]:
+            raise Fault("identity", "the sources of %s changed since the run was planned" % one["workload"])
+        return prepare(one, derived) if one["purpose"] == "prepare" else run(one)
+    except Fault as fault:
+        return fail(fault.status, fault.kind, fault.message)
+    except clock.ClockError as error:
+        return fail("failed", "clock", str(error))
+    except MemoryError as error:
+        return fail("failed", "out-of-memory", str(error) or "the host's memory is used up")
+    except (ConnectionError, EOFError) as error:
+        # What a dead worker left behind; the signal that says so may be on its way.
+        time.sleep(SIGNAL_S)
+        return describe(error)
+    except Exception as error:  # noqa: BLE001
+        return describe(error)
+
+
+def describe(error):
+    """Whatever a framework may raise: the log has its whole story, the table one line of it."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    traceback.print_exception(type(error), error, error.__traceback__)
+    return fail("failed", name_exception(error), "%s: %s" % (type(error).__name__, one_line(error)))
 
 
 def prepare(one, folder):
@@ -144,6 +164,8 @@ def fail(status, kind, message):
 def name_exception(error):
     if type(error).__name__ == "InvalidCxxCompiler" or "InvalidCxxCompiler" in str(error):
         return "compiler"
+    if "DataLoader worker" in str(error) or "DataLoader timed out" in str(error):
+        return "loader-worker"
     text = "%s %s" % (type(error).__name__, error)
     return (
         "out-of-memory"
@@ -181,5 +203,13 @@ def die_with_input():
     threading.Thread(target=wait, name="input", daemon=True).start()
 
 
+def end(status):
+    """End this process without taking two frameworks' modules apart, which takes a second in some."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end(main(sys.argv[1:]))

@@ -41,6 +41,10 @@ def add_arguments(parser):
     parser.add_argument(
         "--data", metavar="FOLDER", help="a prepared data set (default: the workload's own, below .data)"
     )
+    parser.add_argument(
+        "--measure", action="append", metavar="NAME", help="of the edition's (default: all of them)"
+    )
+    parser.add_argument("--epochs", type=_positive(int), metavar="N", help="where a measure takes epochs")
     parser.add_argument("--prove", action="store_true", help="prove the same work instead of measuring")
 
 
@@ -65,7 +69,13 @@ def from_arguments(arguments):
             "cell",
             "%s has no edition %r; it has %s" % (name, arguments.edition, ", ".join(table["editions"])),
         )
-    measures = table["editions"][arguments.edition]["measures"]
+    known = table["editions"][arguments.edition]["measures"]
+    measures = arguments.measure or known
+    if not set(measures) <= set(known):
+        raise Fault("cell", "%s is measured by %s" % (name, ", ".join(known)))
+    parameters = dict(table["parameters"])
+    if arguments.epochs:
+        parameters["epochs"] = arguments.epochs
     is_ceiling = table.get("ceiling", False)
     if arguments.prove and is_ceiling:
         raise Fault("cell", "a ceiling is no contest and has no proof")
@@ -97,7 +107,7 @@ def from_arguments(arguments):
         "runner": "host",
         "device": arguments.device,
         "precision": arguments.precision,
-        "parameters": table["parameters"],
+        "parameters": parameters,
         "measures": measures,
         "seed": 0,
         "block": 0,

@@ -36,7 +36,8 @@ def measure(cell, framework, import_s, timer=None):
     settings = read_settings(cell, framework, subject)
     limits = cell["protocol"]
     count_work = importlib.import_module("workloads." + cell["workload"]).count_work
-    measures, losses, device = [], [], None
+    measures, device = [], None
+    losses = []  # type: list
     for name in cell["measures"]:
         work = count_work(cell["parameters"], name)
         if name.endswith("_epoch"):

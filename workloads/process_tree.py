@@ -33,7 +33,8 @@ def _list_descendants():
                     stats[int(name)] = file.read().rpartition(b")")[2].split()
             except (OSError, ValueError):
                 continue
-    found, level = [], {os.getpid()}
+    found = []  # type: list
+    level = {os.getpid()}
     while level:
         level = {pid for pid, stat in stats.items() if int(stat[1]) in level}
         found.extend((pid, stats[pid]) for pid in sorted(level))

@@ -44,9 +44,17 @@ def describe(answer):
                 measure["stopped_by"],
             )
         )
-        for unit, scale, name in (("flop", 1e9, "GFLOP/s"), ("bytes", 1e9, "GB/s")):
+        for unit, scale, name in (
+            ("images", 1.0, "images/s"),
+            ("flop", 1e9, "GFLOP/s"),
+            ("bytes", 1e9, "GB/s"),
+        ):
             if unit in measure["work"]:
                 lines.append("  %-12s %.1f %s" % ("", measure["work"][unit] / middle / scale, name))
+        for name, values in sorted(measure["series"].items()):
+            lines.append(
+                "  %-12s %s by epoch: %s" % ("", name, ", ".join("%.4g" % value for value in values))
+            )
     if "device" in answer:
         lines.append("  on %s, %d threads" % (answer["device"]["model"], cell["threads"]["intra_op"]))
     return "\n".join(lines)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from scripts import bench, equipment, exclusion
 from scripts.contract import Cell
-from scripts.runners import HOST, Entrances
+from scripts.runners import HOST, Entrances, Needs
 from tests.scripts import fake_ground
 
 
-def enter(cells: Sequence[Cell]) -> Entrances:
+def enter(cells: Sequence[Cell], needs: Needs) -> Entrances:
     return Entrances({HOST: Path(sys.executable)})
 
 

@@ -81,6 +81,7 @@ class FakeLauncher:
         self.before = before
         self.cells: list[Cell] = []
         self.primed: list[Cell] = []
+        self.derived: list[Cell] = []
         self.limits_s: list[float] = []
         self.is_stopped = False
         self.is_closed = False
@@ -105,6 +106,15 @@ class FakeLauncher:
     def prime(self, cell: Cell, limit_s: float) -> Launched:
         self.primed.append(cell)
         return Launched(msgspec.convert(answer(msgspec.to_builtins(cell)), Result), 1.0)
+
+    def derive(self, cell: Cell, limit_s: float, target: Path) -> Launched:
+        self.derived.append(cell)
+        if cell.id in self.failing:
+            status, cause = self.failure
+            return Launched(Result(1, cell, status, "", 1.0, cause), 1.0)
+        target.mkdir(parents=True)
+        (target / "made").write_text(cell.stack)
+        return Launched(Result(1, cell, "prepared", "", 1.0), 1.0)
 
     def stop(self) -> None:
         self.is_stopped = True

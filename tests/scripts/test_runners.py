@@ -60,7 +60,7 @@ def test_variants_whose_framework_the_interpreter_lacks_are_barred_with_the_reas
 ) -> None:
     monkeypatch.setenv("REMATCH_PYTHON", sys.executable)
     monkeypatch.setattr(runners, "_probe", lambda python, frameworks: {"torch"})
-    entrances = enter_host(CELLS)
+    entrances = enter_host(CELLS, lambda cell: [cell.framework])
     assert entrances.pythons == {"host": Path(sys.executable)}
     barred = {cell.framework for cell in CELLS if cell.id in entrances.obstacles}
     assert barred == {"tensorflow"}
@@ -77,14 +77,14 @@ def test_what_does_not_answer_as_an_interpreter_is_refused(
 ) -> None:
     monkeypatch.setenv("REMATCH_PYTHON", str(make_program(tmp_path / "python3")))
     with pytest.raises(Refusal, match="no Python interpreter that answers"):
-        enter_host(CELLS)
+        enter_host(CELLS, lambda cell: [cell.framework])
 
 
 def test_an_interpreter_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = '#!/bin/sh\necho \'{"version": [2, 7], "found": []}\'\n'
     monkeypatch.setenv("REMATCH_PYTHON", str(make_program(tmp_path / "python3", old)))
     with pytest.raises(Refusal, match=r"is Python 2\.7"):
-        enter_host(CELLS)
+        enter_host(CELLS, lambda cell: [cell.framework])
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, kind: Kind, framework: str) -> None:

@@ -32,6 +32,7 @@ class MadeLauncher:
         self.lost_meanwhile: NvmlUnavailable | None = None
         self.asked_before: list[str] = []
         self.primed: list[str] = []
+        self.derived: list[Path] = []
         self.is_stopped = False
         self.is_closed = False
 
@@ -45,6 +46,10 @@ class MadeLauncher:
 
     def prime(self, cell: Cell, limit_s: float) -> Launched:
         self.primed.append(cell.id)
+        return Launched(self.result, 5.0)
+
+    def derive(self, cell: Cell, limit_s: float, target: Path) -> Launched:
+        self.derived.append(target)
         return Launched(self.result, 5.0)
 
     def stop(self) -> None:

@@ -13,7 +13,7 @@ def encode(array):
 
 
 def write_set(folder, train=640, test=100, seed=0):
-    """Write distinct images, a tenth of their pixels lit, their labels to be learned from the brightest rows."""
+    """Write distinct images, a tenth of their pixels lit, their label told by the row of one bright pixel."""
     draw = numpy.random.RandomState(seed)
     raw = os.path.join(str(folder), "MNIST", "raw")
     os.makedirs(raw)

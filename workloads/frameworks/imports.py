@@ -6,23 +6,30 @@ import sys
 from workloads.fault import Fault
 
 ORDER = ("torch", "torchvision", "tensorflow")
-"""TensorFlow 2.21 before torchvision 0.29 aborts the process, or ends it by a segmentation fault."""
+"""TensorFlow 2.21 before torchvision 0.29 aborts the process, or ends it by a segmentation fault: torchvision
+brings in triton, whose LLVM does not bear that TensorFlow's came first. PyTorch's optimisers bring it in as
+well, later, so that a process which only computes must have torchvision before TensorFlow too."""
 
 
-def load_in_order(names=ORDER):
-    """Import packages in the order that this stack bears.
+def load_in_order(wanted=ORDER):
+    """Import packages in the order that the stack bears.
+
+    Args:
+        wanted: those of ``ORDER`` that are needed.
 
     Raises:
         Fault: one that has to come later is there already.
         ImportError: one is missing.
     """
-    for place, name in enumerate(names):
-        early = [later for later in names[place + 1 :] if later in sys.modules]
-        if name not in sys.modules and early:
+    for place, name in enumerate(ORDER):
+        if name not in wanted or name in sys.modules:
+            continue
+        early = [later for later in ORDER[place + 1 :] if later in sys.modules]
+        if early:
             raise Fault(
                 "import",
                 "%s was imported before %s, and the process would crash; the order is %s"
-                % (early[0], name, ", ".join(names)),
+                % (early[0], name, ", ".join(ORDER)),
             )
         importlib.import_module(name)
 

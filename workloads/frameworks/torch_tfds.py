@@ -13,6 +13,7 @@ class Framework(torch.Framework):
         # Errors and warnings reach the launch's log; what was found and loaded does not.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         self.prepare_import(cell)
+        # torchvision too, though no pipeline of tfds's needs it.
         imports.load_in_order()
         super().__init__(cell)
         import tensorflow as tf

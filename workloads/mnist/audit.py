@@ -126,7 +126,7 @@ def count_differing_bytes(found, wanted):
 
 def identify(images):
     """Number uint8 images (n, rows, columns) by content: equal ones have the number of the first of them."""
-    first = {}
+    first = {}  # type: dict
     return numpy.array([first.setdefault(image.tobytes(), place) for place, image in enumerate(images)])
 
 
@@ -136,7 +136,7 @@ def read_order(batches, images):
     Raises:
         Fault: one is none of ``images``.
     """
-    known = {}
+    known = {}  # type: dict
     for place, image in enumerate(images):
         known.setdefault(image.tobytes(), place)
     order = []

@@ -1,5 +1,7 @@
 """The match: one loader and one net, as units of work to measure and as something to prove."""
 
+from typing import Any
+
 from workloads.clock import Clock
 from workloads.epoch import Epoch
 from workloads.fault import Fault
@@ -73,8 +75,9 @@ class Match(object):
                 {"train": parameters["train_images"], "test": parameters["validate_images"]}
             )
         self.construct_s = (now_ns() - begin_ns) / 1e9 / len(self.loaders)
-        self.trainer = Trainer(framework, parameters, dtype) if trains else None
         self.make_trainer = lambda: Trainer(framework, parameters, dtype)
+        # Where nothing is trained, a net would only take memory.
+        self.trainer: Any = self.make_trainer() if trains else None
 
     def describe(self):
         """Return the ``Subject``."""
@@ -93,7 +96,7 @@ class Match(object):
             loop="loader",
             figures={"construct_s": self.construct_s},
             whole=self.cell["edition"] == "article",
-            first_losses=self.compute_first_losses if self.trainer else None,
+            first_losses=self.compute_first_losses if self.trainer is not None else None,
             under_load=self.go_through_start,
             close=self.close,
         )
@@ -171,9 +174,9 @@ class Match(object):
         """See that an epoch had all its images; in the article's accounting it may have more, or fewer.
 
         Raises:
-            Fault: it had not.
+            Fault: it had not, or none at all.
         """
-        if self.cell["edition"] == "fair" and seen != wanted:
+        if seen != wanted if self.cell["edition"] == "fair" else not seen:
             raise Fault("data", "the loader handed out %d images in an epoch of %d" % (seen, wanted))
 
     def compute_first_losses(self, count):

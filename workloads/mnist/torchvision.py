@@ -1,9 +1,11 @@
 """torchvision's data set under PyTorch's DataLoader."""
 
-from torchvision import datasets, transforms
-
+from workloads.frameworks import imports
 from workloads.mnist import loader, match
 from workloads.mnist.workers import WorkerLoader, subset
+
+imports.load_in_order(("torch", "torchvision"))
+from torchvision import datasets, transforms  # noqa: E402
 
 PREFIX = "torchvision-workers-"
 

@@ -1,0 +1,168 @@
+"""Prepares data sets and verifies them: ``nox -s data -- [NAME | FILE.toml | FOLDER ...] [--check]``.
+
+NAME is a data set of this project's (default: digits), FILE.toml the definition of another in the form of
+scripts/datasets.toml, FOLDER one that holds torchvision's layout, MNIST/raw.
+
+Exit status: 0 all are there; 1 --check found one missing or damaged; 2 bad options, definition or files; 3 it
+cannot be had or written here, with what to do.
+"""
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from scripts import digits, idx
+from scripts.arguments import Parser
+from scripts.catalogue import find_names
+from scripts.contract import Data
+from scripts.datasets import DataSet, load_datasets
+from scripts.download import fetch
+from scripts.errors import ExitStatus, Refusal, run_program
+from scripts.identity import file_sha256
+from scripts.prepared import (
+    Manifest,
+    find_root,
+    hold,
+    identify,
+    read_manifest,
+    replace_folder,
+    verify,
+    write_manifest,
+)
+
+Say = Callable[[str], None]
+OWN = "own-"
+"""Begins the name of a data set that came from a folder of the user's."""
+DEFAULT = "digits"
+
+
+def is_path(asked: str) -> bool:
+    """Tell whether a data set is asked for by a file or a folder, not by its name."""
+    return "/" in asked or asked.endswith(".toml") or asked in (".", "..")
+
+
+def prepare(asked: str, say: Say) -> Data:
+    """Return a data set, made or downloaded where it is not there or not whole.
+
+    Args:
+        asked: name, definition or folder.
+
+    Raises:
+        Refusal: there is no such set, or it cannot be had.
+    """
+    name, data, source = find(asked)
+    folder = find_root() / name
+    with hold(folder):
+        found = check(folder, data)
+        if isinstance(found, str):
+            if folder.exists():
+                say(f"{name}: {found}; it is made again")
+            with replace_folder(folder) as fresh:
+                (fresh / idx.RAW).mkdir(parents=True)
+                _make(fresh / idx.RAW, name, data, source, say)
+                fault = idx.find_fault(fresh, data.images)
+                if fault is not None:
+                    raise Refusal(f"{source or name}: {fault}; mend the files or the definition")
+                found = write_manifest(fresh, name, data.nature, _tell_origin(data))
+                if data.sha256 not in (None, found.sha256):
+                    raise Refusal(
+                        f"{name}: this machine made other bytes ({found.sha256[:12]}) than are pinned "
+                        f"({str(data.sha256)[:12]}); please report it",
+                        ExitStatus.HOST_CANNOT,
+                    )
+    return Data(name=name, sha256=found.sha256, folder=str(folder), nature=data.nature)
+
+
+def find(asked: str) -> tuple[str, DataSet, Path | None]:
+    """Find what is asked for.
+
+    Returns:
+        its name, its definition, and the user's folder that it comes from, if any.
+
+    Raises:
+        Refusal: there is no such thing.
+    """
+    own = load_datasets()
+    if not is_path(asked):
+        kept = read_manifest(find_root() / asked) if asked not in own else None
+        if kept is not None:
+            return asked, DataSet(nature=kept.nature, sha256=kept.sha256), None
+        find_names("data set", [asked], own)
+        return asked, own[asked], None
+    path = Path(asked)
+    if path.is_dir():
+        return _find_in_folder(path)
+    if not path.exists():
+        raise Refusal(f"{asked}: no such file or folder; give a data set's name, FILE.toml or FOLDER")
+    described = load_datasets(path)
+    if len(described) > 1:
+        raise Refusal(f"{asked}: {len(described)} data sets in it; give one a file")
+    ((name, data),) = described.items()
+    if name in own:
+        raise Refusal(f"{asked}: {name} is a data set of this project's; give yours another name")
+    return name, data, None
+
+
+def _find_in_folder(path: Path) -> tuple[str, DataSet, Path]:
+    fault = idx.find_fault(path, {})
+    if fault is not None:
+        raise Refusal(f"{path}: {fault}; a folder of data holds torchvision's {idx.RAW}, unpacked")
+    sha256 = identify({str(idx.RAW / name): file_sha256(path / idx.RAW / name) for name in idx.FILES})
+    nature = f"{path.resolve().name}: a folder of the user's own, in MNIST's format"
+    return f"{OWN}{sha256[:12]}", DataSet(nature=nature[:300], sha256=sha256), path
+
+
+def check(folder: Path, data: DataSet) -> Manifest | str:
+    """Return the manifest of a set that is as it should be, or what is wrong."""
+    found = verify(folder)
+    if isinstance(found, str):
+        return found
+    if found.made_from != _tell_origin(data) and data.archives:
+        return "it was made from other archives"
+    if data.sha256 not in (None, found.sha256):
+        return "it holds other data than are pinned"
+    return idx.find_fault(folder, data.images) or found
+
+
+def _make(raw: Path, name: str, data: DataSet, source: Path | None, say: Say) -> None:
+    if source is not None:
+        for file in idx.FILES:
+            shutil.copyfile(source / idx.RAW / file, raw / file)
+    elif data.archives:
+        say(f"{name}: downloading {len(data.archives)} archives")
+        fetch(data.archives, data.mirrors, raw, say)
+    elif name == DEFAULT:
+        for file, content in digits.generate().items():
+            (raw / file).write_bytes(content)
+    else:
+        raise Refusal(
+            f"{name}: its files were damaged, and only the folder or definition that they came from has "
+            "them; give that by --data"
+        )
+
+
+def _tell_origin(data: DataSet) -> str:
+    return identify(data.archives) if data.archives else ""
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = Parser(prog="nox -s data --", description="Prepare data sets and verify them.")
+    parser.add_argument("sets", nargs="*", metavar="NAME|FILE.toml|FOLDER", default=[DEFAULT])
+    parser.add_argument("--check", action="store_true", help="make nothing; say what is missing or damaged")
+    said = parser.parse_args(list(arguments))
+    status = ExitStatus.MEASURED
+    for asked in said.sets:
+        if said.check:
+            name, data, _ = find(asked)
+            found = check(find_root() / name, data)
+            words = found if isinstance(found, str) else f"whole, {found.sha256[:12]}"
+            status = ExitStatus.PARTLY_MEASURED if isinstance(found, str) else status
+            print(f"{name}: {words}: {find_root() / name}", flush=True)
+        else:
+            ready = prepare(asked, lambda line: print(line, flush=True))
+            print(f"{ready.name}: {ready.sha256[:12]} in {ready.folder}: {ready.nature}", flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    run_program("data", main)

@@ -1,0 +1,249 @@
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts import data, digits, idx, prepared
+from scripts.contract import Data
+from scripts.errors import ExitStatus, Refusal
+from scripts.runs import ROOT
+from tests.scripts.small_sets import define, make_files, pack, serve, write_folder
+
+ARCHIVES = pack(make_files())
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("REMATCH_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def prepare(asked: Path | str) -> tuple[Data, list[str]]:
+    said: list[str] = []
+    return data.prepare(str(asked), said.append), said
+
+
+def list_files(root: Path) -> list[str]:
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+
+
+def test_a_set_is_downloaded_once_and_then_verified(tmp_path: Path, root: Path) -> None:
+    """D1: one mirror fails."""
+    with serve(ARCHIVES, "503") as bad, serve(ARCHIVES) as good:
+        definition = define(tmp_path / "small.toml", ARCHIVES, [bad, good])
+        first, said = prepare(definition)
+    assert "downloading 4 archives" in said[0]
+    again, said = prepare(definition)
+    assert again == first
+    assert said == []
+    assert (first.name, first.folder, first.nature) == ("small", str(root / "small"), "a small set")
+    wanted = ["small/manifest.json", *(f"small/MNIST/raw/{name}" for name in idx.FILES)]
+    assert [name for name in list_files(root) if not name.endswith(".lock")] == sorted(wanted)
+
+
+def test_a_folder_of_the_users_own_is_taken_by_its_content_and_never_touched(
+    tmp_path: Path, root: Path
+) -> None:
+    own = write_folder(tmp_path / "mine")
+    before = {path: path.stat().st_mtime_ns for path in own.rglob("*")}
+    found, _ = prepare(own)
+    assert found.name.startswith("own-")
+    assert "mine: a folder of the user's own" in found.nature
+    assert before == {path: path.stat().st_mtime_ns for path in own.rglob("*")}
+    other, _ = prepare(write_folder(tmp_path / "same"))
+    assert other.sha256 == found.sha256
+    assert prepare(found.name)[0].sha256 == found.sha256
+    third, _ = prepare(write_folder(tmp_path / "other", make_files(seed=1)))
+    assert third.sha256 != found.sha256
+
+
+@pytest.mark.parametrize("damage", ["cut", "altered", "removed", "manifest cut", "manifest altered"])
+def test_a_damaged_set_is_made_again_before_anything_is_timed(
+    tmp_path: Path, root: Path, damage: str
+) -> None:
+    """D2"""
+    with serve(ARCHIVES) as good:
+        definition = define(tmp_path / "small.toml", ARCHIVES, [good])
+        first, _ = prepare(definition)
+        victim = root / "small" / ("manifest.json" if "manifest" in damage else f"{idx.RAW}/{idx.FILES[0]}")
+        content = victim.read_bytes()
+        if damage.endswith("cut"):
+            victim.write_bytes(content[: len(content) // 2])
+        elif damage == "altered":
+            victim.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        elif damage == "removed":
+            victim.unlink()
+        else:
+            victim.write_bytes(content.replace(first.sha256.encode(), b"0" * 64))
+        again, said = prepare(definition)
+    assert again == first
+    assert "it is made again" in said[0]
+    assert data.check(root / "small", data.find(str(definition))[1]) == prepared.read_manifest(root / "small")
+
+
+def test_a_damaged_set_that_nobody_can_make_again_is_refused(tmp_path: Path, root: Path) -> None:
+    """D2: no network any more."""
+    with serve(ARCHIVES) as good:
+        definition = define(tmp_path / "small.toml", ARCHIVES, [good])
+        prepare(definition)
+    (root / "small" / idx.RAW / idx.FILES[0]).write_bytes(b"")
+    with pytest.raises(Refusal, match="no mirror serves it") as refused:
+        prepare(definition)
+    assert refused.value.status == ExitStatus.HOST_CANNOT
+    own, _ = prepare(write_folder(tmp_path / "mine"))
+    Path(own.folder, idx.RAW, idx.FILES[0]).write_bytes(b"")
+    with pytest.raises(Refusal, match="give that by --data"):
+        prepare(own.name)
+
+
+def test_a_definition_whose_archives_changed_is_not_served_from_what_was_there(tmp_path: Path) -> None:
+    other = pack(make_files(seed=1))
+    with serve(ARCHIVES) as one, serve(other) as two:
+        first, _ = prepare(define(tmp_path / "small.toml", ARCHIVES, [one]))
+        second, said = prepare(define(tmp_path / "small.toml", other, [two]))
+    assert first.sha256 != second.sha256
+    assert "made from other archives" in said[0]
+
+
+def test_the_embedded_set_needs_no_network(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = prepare("digits")
+    assert made.nature.startswith("digits: ")
+    monkeypatch.setattr(digits, "generate", make_files)
+    assert prepare("digits")[0] == made
+    # What is pinned is the identity: a machine that makes other bytes is told, and they are not kept.
+    (root / "digits" / "manifest.json").unlink()
+    with pytest.raises(Refusal, match="40 images, where 60000 are wanted"):
+        prepare("digits")
+
+
+def test_other_bytes_than_are_pinned_are_not_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = make_files(60000, 10000)
+    monkeypatch.setattr(digits, "generate", lambda: files)
+    with pytest.raises(Refusal, match="made other bytes"):
+        prepare("digits")
+    assert not (root / "digits").exists()
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("mnits", "there is no data set 'mnits'; did you mean mnist"),
+        ("./nowhere", "no such file or folder"),
+        ("nothing.toml", "no such file or folder"),
+    ],
+)
+def test_what_does_not_exist_is_refused_in_one_line(asked: str, words: str) -> None:
+    with pytest.raises(Refusal, match=words) as refused:
+        prepare(asked)
+    assert refused.value.status == ExitStatus.BAD_OPTIONS
+
+
+def test_a_folder_without_the_layout_is_refused_and_named(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match=r"MNIST/raw/train-images-idx3-ubyte: No such file"):
+        prepare(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "no data set in it"),
+        ("[a", "small.toml: "),
+        ("[small]\nnature = 'x'", "needs mirrors, and archives"),
+        ("[small]\nnature = 'x'\nmirrors = ['ftp://x/']", "mirrors"),
+        ("[mnist]\nnature = 'x'\nsha256 = '" + "0" * 64 + "'", "is a data set of this project's"),
+        ("['../x']\nnature = 'x'", "small.toml: "),
+        (
+            "[a]\nnature='x'\nsha256='" + "0" * 64 + "'\n[b]\nnature='x'\nsha256='" + "0" * 64 + "'",
+            "2 data sets",
+        ),
+    ],
+)
+def test_a_definition_that_is_none_is_refused_by_file(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "small.toml").write_text(content)
+    with pytest.raises(Refusal) as refused:
+        prepare(tmp_path / "small.toml")
+    assert words in refused.value.message
+    assert str(tmp_path / "small.toml") in refused.value.message
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
+def test_a_place_that_is_full_or_cannot_be_written_is_named_and_nothing_is_left(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """C10"""
+    own = write_folder(tmp_path / "mine")
+
+    def fail(source: Path, target: Path) -> None:
+        Path(target).write_bytes(b"half")
+        raise OSError(number, os.strerror(number), str(target))
+
+    monkeypatch.setattr("scripts.data.shutil.copyfile", fail)
+    with pytest.raises(Refusal) as refused:
+        prepare(own)
+    assert refused.value.status == ExitStatus.HOST_CANNOT
+    assert os.strerror(number) in refused.value.message
+    assert ("free some space" in refused.value.message) == (number in (errno.ENOSPC, errno.EDQUOT))
+    assert [name for name in list_files(root) if not name.endswith(".lock")] == []
+
+
+def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path, root: Path) -> None:
+    root.write_text("")
+    with pytest.raises(Refusal, match="name another place by REMATCH_DATA"):
+        prepare(write_folder(tmp_path / "mine"))
+
+
+PREPARE = "import sys; from scripts.data import prepare; print(prepare(sys.argv[1], print).sha256)"
+
+
+def start(definition: Path, program: str = PREPARE) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", program, str(definition)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_processes_that_prepare_the_same_set_at_once_make_it_once(tmp_path: Path, root: Path) -> None:
+    """D3"""
+    with serve(ARCHIVES) as good:
+        definition = define(tmp_path / "small.toml", ARCHIVES, [good])
+        ended = [child.communicate(timeout=60)[0].split() for child in [start(definition) for _ in range(3)]]
+    assert len({words[-1] for words in ended}) == 1
+    assert sum("downloading" in words for words in ended) == 1
+
+
+def test_what_a_process_left_that_died_half_way_is_cleared_away(tmp_path: Path, root: Path) -> None:
+    """D3: no corruption, and no lock that stays."""
+    die = (
+        "import os, signal, sys; from scripts import data\n"
+        "data.write_manifest = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "data.prepare(sys.argv[1], print)"
+    )
+    with serve(ARCHIVES) as good:
+        definition = define(tmp_path / "small.toml", ARCHIVES, [good])
+        child = start(definition, die)
+        child.communicate(timeout=60)
+        assert child.returncode == -signal.SIGKILL
+        assert (root / ".small.new").exists()
+        assert not (root / "small").exists()
+        prepare(definition)
+    assert not (root / ".small.new").exists()
+    assert (root / "small").exists()
+
+
+def test_the_program_prepares_and_checks_and_says_what_is_there(
+    tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = write_folder(tmp_path / "mine")
+    assert data.main([str(own), "--check"]) == ExitStatus.PARTLY_MEASURED
+    assert "not there yet" in capsys.readouterr().out
+    assert data.main([str(own)]) == ExitStatus.MEASURED
+    assert data.main([str(own), "--check"]) == ExitStatus.MEASURED
+    lines = capsys.readouterr().out.splitlines()
+    sha256 = json.loads(next(root.glob("own-*/manifest.json")).read_text())["sha256"]
+    assert all(sha256[:12] in line for line in lines)
+    with pytest.raises(Refusal, match="see --help"):
+        data.main(["--chek"])
