@@ -82,7 +82,7 @@ def compare(variant, rounds, images):
     if variant == "tensor-resident":
         epochs["copy"] = make_copy(images)
         epochs["loop"] = make_loop(subject, images)
-    found = {name: [] for name in epochs}
+    found = {name: [] for name in epochs}  # type: dict
     for number in range(rounds + 1):
         for name, epoch in itertools.islice(itertools.cycle(epochs.items()), number, number + len(epochs)):
             begin = time.perf_counter()

@@ -166,7 +166,8 @@ def test_the_default_base_of_each_dockerfile_is_the_pinned_one() -> None:
         text = Path(stack.folder, "Dockerfile").read_text()
         assert f"ARG BASE={stack.base.image}@{stack.base.digest}\n" in text
         assert f'NVIDIA_REQUIRE_CUDA="cuda>={stack.cuda.partition(".")[0]}.0"' in text
-        assert f"install-stack {stack.python}\n" in text
+        assert f"install-stack {' '.join([stack.python, *stack.sources])}\n" in text
+        assert ("docker/build-requirements.lock" in text) == bool(stack.sources)
         assert f'rematch.stack="{stack.name}"' in text
 
 
@@ -384,8 +385,9 @@ def test_the_program_tells_what_is_up_to_date_and_what_is_new(
     hold(api, TORCH)
     assert images.main([]) == ExitStatus.MEASURED
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-2].startswith("torch-2.15: up to date: rematch/torch-2.15:")
-    assert lines[-1].startswith("tensorflow-2.21: new: rematch/tensorflow-2.21:")
+    assert lines[-3].startswith("torch-2.15: up to date: rematch/torch-2.15:")
+    assert lines[-2].startswith("tensorflow-2.21: new: rematch/tensorflow-2.21:")
+    assert lines[-1].startswith("torch-2.15-tfds-4.9: new: rematch/torch-2.15-tfds-4.9:")
     assert lines[-1].endswith(f", on {PINNED}")
 
 

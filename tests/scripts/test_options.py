@@ -92,7 +92,7 @@ def test_a_gpu_is_a_device_and_the_last_word_counts() -> None:
         ("--runner docker --base debian", "--base"),
         ("--runner docker --base python:3.11@sha256:12", "--base"),
         ("--runner venv --base local", "only containers have a base"),
-        ("--data /d", "--data"),
+        ("--data digits,", "name is empty"),
     ],
 )
 def test_bad_options_are_refused_in_one_line_that_names_them(words: str, named: str) -> None:

@@ -88,7 +88,7 @@ def test_an_interpreter_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: 
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, kind: Kind, framework: str) -> None:
-    def prepare(name: str, python: str, locks: Sequence[Path]) -> Path:
+    def prepare(name: str, python: str, locks: Sequence[Path], sources: Sequence[str]) -> Path:
         if framework in STACKS[name].frameworks:
             raise EnvironmentRefusal(kind, f"{name}: {kind} is not as it should be")
         return Path("/python")
@@ -101,7 +101,7 @@ def test_a_stack_that_cannot_be_built_bars_its_own_cells_only(
     monkeypatch: pytest.MonkeyPatch, kind: Kind
 ) -> None:
     refuse(monkeypatch, kind, "tensorflow")
-    names = {framework: stack.name for stack in STACKS.values() for framework in stack.frameworks}
+    names = {"torch": "torch-2.15", "tensorflow": "tensorflow-2.21"}
     cells = [cell for cell in plan(workloads=("toy",)).cells if cell.role != "ceiling"]
     cells = [replace(cell, stack=names[cell.framework]) for cell in cells]
     entrances = enter_venvs(cells, STACKS)
