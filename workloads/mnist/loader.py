@@ -41,9 +41,11 @@ class Loader(object):
     Attributes:
         settings: what stands beside a row.
         resident: whether batches come on the device already.
+        closing_s: seconds from the last batch of an epoch to its end, where the loader knows.
     """
 
     resident = False
+    closing_s = None
 
     def __init__(self, settings):
         self.settings = settings

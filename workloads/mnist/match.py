@@ -119,11 +119,14 @@ class Match(object):
         images, labels = next(batches)
         first_ns = now_ns() - begin_ns
         size, count = len(labels), 1
-        for images, labels in batches:  # noqa: B007
-            count += 1
+        for count, (images, labels) in enumerate(batches, 2):  # noqa: B007
+            pass
         seen = (count - 1) * size + len(labels)
         self.check_count(seen, self.cell["parameters"]["load_images"])
-        return Epoch(images, seen, figures={"first_batch_s": first_ns / 1e9})
+        figures = {"first_batch_s": first_ns / 1e9}
+        if loader.closing_s is not None:
+            figures["closing_s"] = loader.closing_s
+        return Epoch(images, seen, figures=figures)
 
     def train(self):
         """Train on all batches of an epoch."""
