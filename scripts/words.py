@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from scripts.comparison import Interval
 from scripts.contract import Scalar
 
-RATES = {"flop": (1e9, "GFLOP/s"), "images": (1.0, "images/s"), "bytes": (1e9, "GB/s")}
+RATES = {"images": (1.0, "images/s"), "flop": (1e9, "GFLOP/s"), "bytes": (1e9, "GB/s")}
 """What is shown of work a second, the first that a row has: divisor and unit."""
 WORK = {"flop": "FLOP", "bytes": "B"}
 

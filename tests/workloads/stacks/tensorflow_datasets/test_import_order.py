@@ -34,8 +34,16 @@ def test_what_was_imported_too_early_is_refused_before_the_process_crashes(early
     assert (status, "refused: tensorflow was imported before torch" in said) == (1, True), said
 
 
-@pytest.mark.parametrize("early", [(), ("torch",), ("torchvision",), ("torch", "torchvision")])
-@pytest.mark.parametrize("source", ["closed", "open"])
+@pytest.mark.parametrize(
+    ("early", "source"),
+    [
+        ((), "closed"),
+        ((), "open"),
+        (("torch",), "closed"),
+        (("torchvision",), "closed"),
+        (("torch", "torchvision"), "closed"),
+    ],
+)
 def test_every_beginning_of_the_right_order_is_gone_on_with(early, source):
     """N1: with standard input closed, and open and waiting, which made some versions hang."""
     read, write = os.pipe()
