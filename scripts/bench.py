@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from scripts.catalogue import Workload, load_catalogue
 from scripts.closing import describe_end, describe_order, describe_plan, judge, warn_of_load
 from scripts.contract import Cause, Cell, Run
-from scripts.derive import check_data, derive, find_data
+from scripts.derive import check_data, choose_data, derive, find_data, tell_data
 from scripts.equipment import (
     Equipment,
     check_equipment,
@@ -139,6 +139,8 @@ def _prepare(
     folder = RunFolder(name_run(options, ground.machine))
     around = find_surroundings(folder.path.name, options, catalogue, stacks, ground)
     plan = make_plan(options, catalogue, around)
+    chosen = choose_data({cell.workload for cell in plan.cells}, catalogue, options.data)
+    plan = dataclasses.replace(plan, notes=(*plan.notes, *tell_data(chosen, catalogue)))
     run = make_record(plan, around, arguments, ground.machine)
     return Session(folder, run, plan, is_new=True)
 

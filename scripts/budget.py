@@ -14,6 +14,7 @@ MOST_S = 12.0
 """Of warm-up and sampling in one launch, where the profile's bound decides."""
 SAMPLING_SHARE = 2 / 3
 """The rest is warm-up, divided among the measures."""
+LEAST_OF_EPOCHS_S = 0.05
 CROWDED = 1.5
 """Proofs side by side slow each other by about so much; those that come first also compile the byte code
 of a new environment."""
@@ -41,7 +42,9 @@ def divide_bound(
         - _sum_overheads(cells, overheads_s, blocks, profile)
         - estimate_proofs(cells, overheads_s, cpus)
     )
-    share_s = max(min(free_s / shares, MOST_S / most), profile.least_s / most)
+    # Of epochs, one after the first is always taken.
+    least_s = LEAST_OF_EPOCHS_S if all(map(_has_epochs, cells)) else profile.least_s / most
+    share_s = max(min(free_s / shares, MOST_S / most), least_s)
     return [allot(cell, share_s, profile) for cell in cells]
 
 

@@ -69,6 +69,17 @@ def choose_data(
     return chosen
 
 
+def tell_data(chosen: Mapping[str, str], catalogue: Mapping[str, Workload]) -> list[str]:
+    """Say what data are read, and what else could be."""
+    return [
+        f"{workload}: its data are {name}"
+        + "".join(
+            f"; --data {other} takes another set" for other in catalogue[workload].data if other != name
+        )
+        for workload, name in chosen.items()
+    ]
+
+
 def check_data(run: Run, say: Say) -> None:
     """See that the data of a run that goes on are what it began with.
 

@@ -45,8 +45,10 @@ def examine() -> Iterator[Finding]:
     for python in sorted({environments.HOST.python, *(stack.python for stack in stacks)}):
         yield examine_python(python, command)
     recipes = [environments.HOST, *map(recipe_of, stacks)]
-    for recipe in recipes:
-        yield examine_environment(recipe)
+    examined = [examine_environment(recipe) for recipe in recipes]
+    if built := [finding.subject for finding in examined if not is_telling(finding)]:
+        yield Finding("environments", f"built: {', '.join(built)}")
+    yield from filter(is_telling, examined)
     takes = {environments.HOST.name: HOST_BYTES} | {one.name: int(one.disk_gib * GIB) for one in stacks}
     yield examine_disk(takes, shutil.disk_usage(ROOT).free)
     yield examine_results(RUNS)
@@ -60,7 +62,7 @@ def is_telling(finding: Finding) -> bool:
 
 
 def recipe_of(stack: Stack) -> Recipe:
-    return Recipe(stack.name, stack.python, (stack.lock_for("venv"),))
+    return Recipe(stack.name, stack.python, (stack.lock_for("venv"),), stack.sources)
 
 
 def examine_platform(system: str, machine: str) -> Finding:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from scripts.comparison import Comparison, Group, Row
 from scripts.tables import (
+    FIGURE_COLUMNS,
     Table,
     choose_columns,
     label_rows,
@@ -93,7 +94,7 @@ CSV_FIELDS = (
     "row", "variant", "stack", "runner", "a_a", "is_baseline", "status", "verdict", "ratio", "ratio_low",
     "ratio_high", "median_s", "launches_low_s", "launches_high_s", "best_s", "first_call_s", "flop_per_s",
     "images_per_s", "bytes_per_s", "percent_of_ceiling", "peak_memory_bytes", "proof", "blocks", "samples",
-    "more_blocks", "image", "base", "lock", "cause", "log",
+    "more_blocks", "construct_s", *FIGURE_COLUMNS, "closing_s", "image", "base", "lock", "cause", "log",
 )  # fmt: skip
 
 
@@ -113,6 +114,7 @@ def _flatten(group: Group, row: Row, label: str) -> dict[str, object]:
     median_low, median_high = row.interval_s or (None, None)
     flat: dict[str, object] = {name: getattr(group, name) for name in CSV_FIELDS[:9]}
     flat |= {name: getattr(row, name) for name in row.__struct_fields__ if name in CSV_FIELDS}
+    flat |= row.figures
     flat |= {f"{counted}_per_s": rate for counted, rate in row.rates.items()}
     return flat | {
         "row": label,

@@ -124,7 +124,10 @@ def describe(error):
     """Whatever a framework may raise: the log has its whole story, the table one line of it."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     traceback.print_exception(type(error), error, error.__traceback__)
-    return fail("failed", name_exception(error), "%s: %s" % (type(error).__name__, one_line(error)))
+    kind, message = name_exception(error), "%s: %s" % (type(error).__name__, one_line(error))
+    if kind == "shared-memory":
+        message = "loader workers need more of /dev/shm, or must be fewer (%s)" % message
+    return fail("failed", kind, message)
 
 
 def prepare(one, folder):
@@ -164,6 +167,8 @@ def fail(status, kind, message):
 def name_exception(error):
     if type(error).__name__ == "InvalidCxxCompiler" or "InvalidCxxCompiler" in str(error):
         return "compiler"
+    if re.search("shared memory|Bus error", str(error)):
+        return "shared-memory"
     if "DataLoader worker" in str(error) or "DataLoader timed out" in str(error):
         return "loader-worker"
     text = "%s %s" % (type(error).__name__, error)
@@ -175,7 +180,11 @@ def name_exception(error):
 
 
 def one_line(error):
-    return " ".join(str(error).split())[:300]
+    text = str(error).strip()
+    if "Original Traceback" in text:
+        # Of a loader's worker: what it raised comes last.
+        text = "in a loader's worker: " + text.splitlines()[-1]
+    return " ".join(text.split())[:300]
 
 
 def die_with_parent(parent):

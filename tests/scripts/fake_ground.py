@@ -46,6 +46,8 @@ def main() -> None:
     folder = options.scenario.parent
     with (folder / "starts").open("a") as starts:
         starts.write(f"{os.getpid()} {cell['id']}.{block}\n")
+    if cell["purpose"] == "prepare":
+        prepare(options.result)
     behaviours = json.loads(options.scenario.read_text())
     names = (f"{cell['id']}.{block}", cell["id"], "*")
     behaviour = next((behaviours[name] for name in names if name in behaviours), "answer")
@@ -53,6 +55,13 @@ def main() -> None:
     options.result.write_text(tell(behaviour, cell))
     if behaviour == "answer, then die":
         os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def prepare(result: Path) -> None:
+    """Make what the ground floor makes of data."""
+    derived = result.parent / "derived"
+    derived.mkdir()
+    (derived / "made").write_text("of the data")
 
 
 def end(behaviour: str, folder: Path, cell: dict[str, Any]) -> None:
@@ -89,6 +98,9 @@ def tell(behaviour: str, cell: dict[str, Any]) -> str:
     if behaviour == "fail":
         kept = {name: made[name] for name in ("schema", "cell", "started", "duration_s")}
         made = dict(kept, status="failed", cause={"kind": "device", "message": "no such device"})
+    if cell["purpose"] == "prepare" and behaviour == "answer":
+        kept = {name: made[name] for name in ("schema", "cell", "started", "duration_s")}
+        made = dict(kept, status="prepared")
     content = json.dumps(made)
     return content[: len(content) // 2] if behaviour == "answer half" else content
 

@@ -187,6 +187,27 @@ def test_measured_launches_have_fresh_caches_and_proofs_of_a_stack_share_a_warm_
     assert warm.is_dir()
 
 
+def test_what_a_launch_prepares_becomes_a_folder_and_leaves_no_result(
+    launch: Launch, launcher: LocalLauncher, folder: RunFolder, tmp_path: Path
+) -> None:
+    launch("answer")
+    before = sorted(folder.cells.iterdir())
+    launched = launcher.derive(replace(CELL, purpose="prepare"), 60, tmp_path / "made")
+    assert launched.result.status == "prepared"
+    assert (tmp_path / "made" / "made").read_text() == "of the data"
+    assert sorted(folder.cells.iterdir()) == before
+
+
+def test_of_a_preparation_that_fails_nothing_is_kept(
+    launch: Launch, launcher: LocalLauncher, tmp_path: Path
+) -> None:
+    launch("answer")
+    (tmp_path / "scenario.json").write_text(json.dumps({"*": "die SIGKILL"}))
+    launched = launcher.derive(replace(CELL, purpose="prepare"), 60, tmp_path / "made")
+    assert launched.result.status == "failed"
+    assert not (tmp_path / "made").exists()
+
+
 def test_closing_leaves_no_private_folder(launch: Launch, launcher: LocalLauncher) -> None:
     cache = Path(launch("answer", replace(CELL, cache_state="warm")).result.cell.cache)
     launcher.close()

@@ -5,13 +5,15 @@ import pytest
 from msgspec.structs import replace as changed
 
 from scripts.budget import SAMPLING_SHARE, USED
-from scripts.catalogue import ProfileEntry, Workload
+from scripts.catalogue import ProfileEntry, VariantEntry, Workload
+from scripts.cells import Place, Surroundings
 from scripts.contract import Threads
 from scripts.errors import Refusal
+from scripts.options import Options
 from scripts.order import group_of, make_proofs
-from scripts.plan import CONTAINER_S
+from scripts.plan import CONTAINER_S, make_plan
 from scripts.profiles import PROFILES
-from tests.scripts.plans import ROOF, TOY, names, plan
+from tests.scripts.plans import PLACES, ROOF, TOY, names, plan
 
 
 def test_quick_takes_the_headline_in_the_fair_edition_and_the_baseline_twice() -> None:
@@ -243,3 +245,71 @@ def test_the_seed_draws_the_order() -> None:
 def test_a_block_is_ordered_alike_however_many_follow() -> None:
     few, many = (plan(blocks=blocks).order() for blocks in (2, 4))
     assert [cell.id for cell in few[1]] == [cell.id for cell in many[1]]
+
+
+def make_together(**changes: Any) -> dict[str, Workload]:
+    loaders = {
+        "torch-plain": VariantEntry("torch", 2, "", headline=True),
+        "torch-fed": VariantEntry("torch_fed", 3, "", headline=True, needs=["torch", "feeder"]),
+    }
+    return {"loaders": changed(TOY, baseline="torch-plain", variants=loaders, **changes)}
+
+
+MIXED = Place("mixed", frozenset({"torch", "feeder"}), current=True, lock_sha256="4" * 64)
+
+
+def place(catalogue: dict[str, Workload], **said: Any) -> dict[str, set[str]]:
+    """Plan with a stack that holds more than one framework's, and say where each variant went."""
+    around = Surroundings("run", [*PLACES, MIXED], dict.fromkeys(catalogue, "a" * 64), None, 2, 1)
+    found: dict[str, set[str]] = {}
+    for cell in make_plan(Options(**said), catalogue, around).cells:
+        found.setdefault(cell.variant, set()).add(cell.stack)
+    return found
+
+
+def test_a_variant_goes_to_the_leanest_current_stack_that_has_what_it_needs() -> None:
+    assert place(make_together()) == {"torch-plain": {"torch-2"}, "torch-fed": {"mixed"}}
+    # What another needs besides does not draw a workload's variants into its stack.
+    assert place({"toy": TOY})["torch-eager"] == {"torch-2"}
+
+
+def test_variants_that_belong_together_go_to_one_stack_unless_stacks_are_named() -> None:
+    together = make_together(together=True)
+    assert place(together) == {"torch-plain": {"mixed"}, "torch-fed": {"mixed"}}
+    assert place(together, stacks=("torch-2",), variants=("torch-plain",)) == {"torch-plain": {"torch-2"}}
+
+
+def test_a_measure_is_taken_by_those_variants_only_that_the_profile_names() -> None:
+    quick = ProfileEntry(
+        bound_s=100, measures=["load_epoch", "train_epoch"], only={"train_epoch": ["torch-eager"]}
+    )
+    toy = changed(TOY, profiles={**TOY.profiles, "quick": quick})
+    taken = {cell.variant: cell.measures for cell in plan(catalogue={"toy": toy}).cells}
+    assert taken == {
+        "torch-eager": ["load_epoch", "train_epoch"],
+        "tensorflow-graph": ["load_epoch"],
+    }
+    # The article's measures are its own.
+    article = plan(catalogue={"toy": toy}, editions=("article",))
+    assert {tuple(cell.measures) for cell in article.cells} == {("call",)}
+
+
+def test_epochs_get_all_of_their_time_for_sampling_and_every_measure_the_same() -> None:
+    quick = ProfileEntry(
+        bound_s=100, measures=["load_epoch", "train_epoch"], only={"train_epoch": ["torch-eager"]}
+    )
+    toy = changed(TOY, profiles={**TOY.profiles, "quick": quick})
+    made = plan(catalogue={"toy": toy})
+    (protocol,) = {cell.protocol for cell in made.cells}
+    assert protocol.warmup_s == 0
+    assert made.estimate_s() <= 100 * USED + 1
+    given = plan(catalogue={"toy": toy}, budget_s=3.0)
+    assert {cell.protocol.budget_s for cell in given.cells} == {1.5}
+
+
+def test_a_profile_may_expect_other_times_outside_sampling() -> None:
+    quick = ProfileEntry(bound_s=100, overheads_s={"torch-eager": 7})
+    toy = changed(TOY, profiles={**TOY.profiles, "quick": quick})
+    made = plan(catalogue={"toy": toy})
+    expected = {cell.variant: made.overheads_s[cell.id] for cell in made.cells}
+    assert expected == {"torch-eager": 7, "tensorflow-graph": 3}

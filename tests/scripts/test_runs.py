@@ -1,67 +1,53 @@
-"""Files appear whole or not at all."""
-
 import errno
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from scripts.errors import ExitStatus, Refusal
-from scripts.runs import RunFolder, write_whole
+from scripts.runs import copy_plain
 
 
-def refuse(number: int) -> OSError:
-    return OSError(number, os.strerror(number))
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    source = tmp_path / "source"
+    (source / "a").mkdir(parents=True)
+    (source / "a" / "file").write_text("content")
+    return source
 
 
-def test_a_file_is_on_the_disk_before_it_has_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_files_and_folders_are_copied_and_are_the_callers(source: Path, tmp_path: Path) -> None:
+    copy_plain(source, tmp_path / "target")
+    copied = tmp_path / "target" / "a" / "file"
+    assert copied.read_text() == "content"
+    assert copied.stat().st_uid == os.getuid()
+
+
+@pytest.mark.parametrize("strange", ["link", "pipe"])
+def test_what_is_neither_is_refused_since_it_would_be_read_with_the_hosts_rights(
+    source: Path, tmp_path: Path, strange: str
 ) -> None:
-    place = tmp_path / "run" / "a.json"
-    synced: list[bool] = []
-    real = os.fsync
-
-    def watch(descriptor: int) -> None:
-        synced.append(place.exists())
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", watch)
-    write_whole(place, b"content")
-    assert synced == [False]
-    assert place.read_bytes() == b"content"
-    assert [path.name for path in place.parent.iterdir()] == ["a.json"]
-    assert place.stat().st_mode & 0o777 == 0o644
+    if strange == "link":
+        (source / "a" / "strange").symlink_to("/etc/passwd")
+    else:
+        os.mkfifo(source / "a" / "strange")
+    with pytest.raises(Refusal, match="neither a file nor a folder"):
+        copy_plain(source, tmp_path / "target")
+    assert not (tmp_path / "target").exists()
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_named_and_what_was_there_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+def test_a_full_disk_is_told_and_nothing_half_is_left(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C10"""
-    place = tmp_path / "a.json"
-    write_whole(place, b"before")
 
-    def full(descriptor: int) -> None:
-        raise refuse(number)
+    def fail(*_: object, **__: object) -> None:
+        (tmp_path / "target").mkdir()
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(Refusal) as caught:
-        write_whole(place, b"after")
-    assert caught.value.status == ExitStatus.HOST_CANNOT
-    assert f"no space left on the disk of {tmp_path}" in caught.value.message
-    assert place.read_bytes() == b"before"
-    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
-
-
-def test_a_folder_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(Refusal, match="choose another --results folder") as caught:
-        write_whole(tmp_path / "file" / "a.json", b"content")
-    assert caught.value.status == ExitStatus.BAD_OPTIONS
-
-
-def test_a_proof_and_a_block_have_files_of_their_own(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
-    assert folder.result("cell", None).name == "cell.proof.json"
-    assert folder.result("cell", 3).name == "cell.3.json"
-    assert folder.log("cell", 3).name == "cell.3.log"
+    monkeypatch.setattr(shutil, "copytree", fail)
+    with pytest.raises(Refusal, match="no space left") as refused:
+        copy_plain(source, tmp_path / "target")
+    assert refused.value.status == ExitStatus.HOST_CANNOT
+    assert not (tmp_path / "target").exists()

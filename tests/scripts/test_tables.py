@@ -12,10 +12,10 @@ from rich.console import Console
 from scripts.collect import collect
 from scripts.comparison import Comparison
 from scripts.renderings import print_comparison, render_csv, render_markdown
-from scripts.tables import make_table
+from scripts.tables import LEGEND, make_table, tell_legend
 from scripts.words import describe_number, describe_ratio, describe_seconds, describe_work, make_visible
 from tests.scripts import made_runs
-from tests.scripts.made_runs import both, make_run, of_variant, put
+from tests.scripts.made_runs import both, find_row, make_run, of_variant, put
 
 HOSTILE = "evil|`*_<b>[red]\x1b[31m\u202egnp.\u200b\n\ttwo"
 
@@ -227,3 +227,36 @@ def test_rows_by_two_runners_are_told_apart_and_each_names_its_image_base_and_lo
     ]
     told = f"image sha256:{'a' * 12}, base local@sha256:{'b' * 12}, lock {'c' * 12}"
     assert f"{row.stack} by docker: {told}" in table.notes
+
+
+def test_figures_that_rows_are_compared_by_have_columns_and_the_others_a_note(tmp_path: Path) -> None:
+    figures = {"first_batch_s": 0.0312, "waiting_share": 0.25, "cpu_s_per_image": 4.1e-5, "construct_s": 3.4}
+
+    def add(result: dict[str, Any]) -> None:
+        for measure in result.get("measures", ()):
+            measure["figures"] = figures
+        if "proof" in result:
+            result["proof"]["figures"] = {"shuffle_rank_correlation": 0.9996}
+
+    comparison = collect([make_run(tmp_path / "run", {"torch-compile": 0.6}, change=add)])
+    (group,) = [group for group in comparison.groups if group.baseline]
+    assert find_row(comparison, "torch-compile").figures == figures | {"shuffle_rank_correlation": 0.9996}
+    table = make_table(group)
+    columns = {column.title: column.cells for column in table.columns}
+    assert columns["first batch"][0] == "31.2 ms"
+    assert columns["waiting"][0] == "25 %"
+    assert columns["CPU an image"][0] == "41.0 us"
+    # Of the proof, which stands for the A/A row as well.
+    assert columns["order kept"] == ["1.00"] * 3
+    assert "order repeated" not in columns
+    notes = " ".join(table.notes)
+    assert "construct 3.40 s" in notes
+    assert "first batch" not in notes
+    assert "order kept: rank correlation" in tell_legend(comparison.groups)
+    (line,) = [line for line in csv.DictReader(io.StringIO(render_csv(comparison))) if line["a_a"] == "true"]
+    assert (line["waiting_share"], line["closing_s"]) == ("0.25", "")
+
+
+def test_tables_without_such_figures_are_not_explained_by_them(tmp_path: Path) -> None:
+    comparison = collect([make_run(tmp_path / "run", {"torch-compile": 0.6})])
+    assert tell_legend(comparison.groups) == LEGEND

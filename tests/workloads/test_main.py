@@ -213,3 +213,77 @@ def test_a_loaders_worker_does_not_wait_for_the_input():
     """N3"""
     forked = "child = os.fork()\nif child == 0: os._exit(7)\nassert os.waitpid(child, 0)[1] >> 8 == 7"
     assert Host(WAITING % forked).close() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "message"),
+    [
+        (
+            RuntimeError(
+                "Caught OSError in DataLoader worker process 1.\nOriginal Traceback (most recent call last):\n"
+                '  File "x.py", line 1\nOSError: no such image\n'
+            ),
+            "loader-worker",
+            "RuntimeError: in a loader's worker: OSError: no such image",
+        ),
+        (
+            RuntimeError("DataLoader worker (pid 7) is killed by signal: Bus error. Out of shared memory?"),
+            "shared-memory",
+            "loader workers need more of /dev/shm, or must be fewer (RuntimeError: DataLoader worker (pid 7)",
+        ),
+        (RuntimeError("DataLoader timed out after 60 seconds"), "loader-worker", "timed out after 60"),
+    ],
+)
+def test_what_befell_a_loaders_worker_is_told_in_one_line(monkeypatch, capfd, raised, kind, message):
+    """N3, C4"""
+
+    def fail(one):
+        raise raised
+
+    monkeypatch.setattr(main, "run", fail)
+    cause = launch(monkeypatch)["cause"]
+    assert cause["kind"] == kind
+    assert message in cause["message"]
+    assert "\n" not in cause["message"]
+
+
+def test_a_signals_handler_that_raises_while_a_failure_is_dealt_with_changes_nothing(monkeypatch, capfd):
+    """A worker's death is told by a signal, and may come at any time."""
+    real, calls = main.describe, []
+
+    def describe(error):
+        calls.append(str(error))
+        if len(calls) == 1:
+            raise RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed")
+        return real(error)
+
+    def fail(one):
+        raise ValueError("what the death broke")
+
+    monkeypatch.setattr(main, "run", fail)
+    monkeypatch.setattr(main, "describe", describe)
+    cause = launch(monkeypatch)["cause"]
+    assert calls[0] == "what the death broke"
+    assert (cause["kind"], "killed by signal" in cause["message"]) == ("loader-worker", True)
+
+
+def test_a_data_set_that_was_not_prepared_is_one_line_and_status_2(tmp_path):
+    status, _, err = run("mnist", "tensor-resident", "--data", str(tmp_path))
+    assert status == 2
+    if "reads no TOML" not in err:
+        assert "no prepared data set; make one by `nox -s data`" in err
+
+
+def test_a_measure_that_an_edition_has_not_is_refused():
+    status, _, err = run("mlp", "torch-eager", "--measure", "load_epoch")
+    assert status == 2
+    assert "mlp is measured by step" in err or "reads no TOML" in err
+
+
+def test_preparing_without_what_it_takes_is_a_failed_result(monkeypatch, tmp_path):
+    cell = make_cell(
+        workload="mnist", purpose="prepare", identity={"workload_sha256": content.sha256("mnist")}
+    )
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
+    answer = main.launch(cell, str(tmp_path / "derived"))
+    assert (answer["status"], answer["cause"]["kind"]) == ("failed", "import")

@@ -3,11 +3,13 @@
 A builder has to live in a module of a package, and never in ``__main__``.
 """
 
+import multiprocessing
 import os
 
 import tensorflow_datasets as tfds
 
 from workloads.data import idx
+from workloads.fault import Fault
 
 FORMATS = ("tfrecord", "array_record")
 """``as_dataset`` reads the one, ``as_data_source`` the other, neither both."""
@@ -46,10 +48,28 @@ class Idx(tfds.core.GeneratorBasedBuilder):
 
 
 def write(source, target):
-    """Build both formats below ``target`` from the IDX files of ``source``."""
-    for kind in FORMATS:
-        tfds.disable_progress_bar()
-        Idx(source, data_dir=os.path.join(target, kind), file_format=kind).download_and_prepare()
+    """Build both formats below ``target`` from the IDX files of ``source``, side by side.
+
+    Raises:
+        Fault: one could not be built; why, was printed.
+    """
+    # Forked before TensorFlow is there: tfds loads it when it builds.
+    context = multiprocessing.get_context("fork")
+    jobs = [
+        context.Process(target=_build, args=(source, os.path.join(target, kind), kind)) for kind in FORMATS
+    ]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    failed = [kind for kind, job in zip(FORMATS, jobs) if job.exitcode]
+    if failed:
+        raise Fault("data", "tfds could not build its %s files" % " and ".join(failed))
+
+
+def _build(source, target, kind):
+    tfds.disable_progress_bar()
+    Idx(source, data_dir=target, file_format=kind).download_and_prepare()
 
 
 def open_builder(target, kind):

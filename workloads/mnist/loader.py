@@ -3,6 +3,8 @@
 A loader's module has ``open_loader(cell, framework, order)``, which returns a ``Loader``.
 """
 
+from typing import Optional
+
 from workloads.fault import Fault
 
 WAIT_S = 60
@@ -45,7 +47,7 @@ class Loader(object):
     """
 
     resident = False
-    closing_s = None
+    closing_s: Optional[float] = None
 
     def __init__(self, settings):
         self.settings = settings

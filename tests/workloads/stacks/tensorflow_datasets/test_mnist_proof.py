@@ -1,5 +1,7 @@
 """The same work through every loader, whole and with each thing broken that matters."""
 
+import types
+
 import numpy
 import pytest
 import tensorflow as tf
@@ -7,7 +9,7 @@ import torch
 
 from workloads import proof
 from workloads.fault import Fault
-from workloads.mnist import model, reference, resident, tfds, torchvision
+from workloads.mnist import match, model, reference, resident, tfds, torchvision
 
 # Those that fork workers have a process of their own: test_mnist_workers.py.
 VARIANTS = [("torchvision-workers-0", "torchvision"), ("tensor-resident", "resident")]
@@ -258,3 +260,51 @@ def test_an_unknown_variant_is_a_fault(make, framework):
         tfds.open_loader(make("tfds-nothing", "tfds"), framework, order())
     with pytest.raises(Fault, match="no number of workers"):
         torchvision.open_loader(make("torchvision-workers-many", "torchvision"), framework, order())
+
+
+class Batch(object):
+    """Stands for a tensor: no GPU is here to move one to."""
+
+    def __init__(self):
+        self.moved = []
+
+    def to(self, place, non_blocking):
+        self.moved.append((place, non_blocking))
+        return self
+
+    def pin_memory(self):
+        self.moved.append("pinned")
+        return self
+
+
+def test_batches_are_pinned_and_moved_for_a_gpu_on_every_side_of_the_fair_edition(make):
+    """T13: the transfer is in both regions."""
+    place = types.SimpleNamespace(type="cuda")
+    gpu = types.SimpleNamespace(place=place, index=0)
+    for variant in ("torchvision-workers-4", "tfds-article"):
+        fair = match.make_order(make(variant, "tfds"), gpu, {"train": 64})
+        assert fair.pinned
+        assert not fair.fixed().pinned
+    article = {
+        variant: match.make_order(make(variant, "tfds", edition="article"), gpu, {"train": 64}).pinned
+        for variant in ("torchvision-workers-4", "tfds-article")
+    }
+    assert article == {"torchvision-workers-4": True, "tfds-article": False}
+    images, labels = Batch(), Batch()
+    played = types.SimpleNamespace(framework=gpu)
+    assert list(match.Match.move(played, [(images, labels)])) == [(images, labels)]
+    assert images.moved == labels.moved == [(place, True)]
+
+
+def test_tfdss_batches_are_copied_and_then_pinned(monkeypatch):
+    pinned = Batch()
+    monkeypatch.setattr(tfds.torch, "from_numpy", lambda array: pinned)
+    arrays = [(numpy.zeros(2), numpy.zeros(2))]
+    assert list(tfds.hand_out(iter(arrays), pinned=True)) == [(pinned, pinned)]
+    assert pinned.moved == ["pinned", "pinned"]
+
+
+def test_a_cpu_has_nothing_pinned_or_moved(make, framework):
+    assert not match.make_order(make("tfds-article", "tfds"), framework, {"train": 64}).pinned
+    batches = iter([])
+    assert match.Match.move(types.SimpleNamespace(framework=framework), batches) is batches
