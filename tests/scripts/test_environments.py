@@ -1,6 +1,7 @@
 """Environments are made from their lock alone, whole or not at all."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -259,3 +260,33 @@ def test_killed_process_leaves_no_lock(lock: Path, venvs: Path) -> None:
     os.kill(holder.pid, signal.SIGKILL)
     holder.communicate()
     assert prepare("tiny", PYTHON, [lock]).exists()
+
+
+PROMISE = (
+    "promise==2.3 --hash=sha256:dfd18337c523ba4b6a58801c164c1904a9d4d1b1747c7d5dbf45b693a49d93d0\n" + SIX_1_17
+)
+
+
+def test_a_source_package_is_built_where_it_is_named_and_nowhere_else(lock: Path) -> None:
+    lock.write_text(PROMISE)
+    assert "promise" in refuse("tiny", PYTHON, [lock]).message
+    python = prepare("tiny", PYTHON, [lock], ["promise"])
+    assert ask(python, "import promise; print(promise.__name__)") == "promise"
+    assert is_current("tiny", PYTHON, [lock], ["promise"])
+    assert not is_current("tiny", PYTHON, [lock])
+
+
+def test_what_a_source_package_is_built_by_is_pinned_by_hash(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock.write_text(PROMISE)
+    other = tmp_path / "build.lock"
+    pins = environments.BUILD_LOCK.read_text()
+    other.write_text(re.sub(r"(?<=sha256:)[0-9a-f]{64}", "0" * 64, pins))
+    monkeypatch.setattr(environments, "BUILD_LOCK", other)
+    # What an earlier build left there would be taken.
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    with pytest.raises(EnvironmentRefusal) as refused:
+        prepare("tiny", PYTHON, [lock], ["promise"])
+    assert refused.value.kind == "lock"
+    assert "setuptools" in refused.value.message

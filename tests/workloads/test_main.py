@@ -220,8 +220,8 @@ def test_a_loaders_worker_does_not_wait_for_the_input():
     [
         (
             RuntimeError(
-                "Caught OSError in DataLoader worker process 1.\nOriginal Traceback (most recent call last):\n"
-                '  File "x.py", line 1\nOSError: no such image\n'
+                "Caught OSError in DataLoader worker process 1.\nOriginal Traceback (most recent call last):"
+                '\n  File "x.py", line 1\nOSError: no such image\n'
             ),
             "loader-worker",
             "RuntimeError: in a loader's worker: OSError: no such image",
