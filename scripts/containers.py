@@ -21,6 +21,7 @@ from scripts.engine import Engine, translated_errors
 from scripts.errors import Refusal
 from scripts.launch import GROUND_FLOOR, JIT_CACHE, FileLauncher
 from scripts.owner import find_life, name_owner
+from scripts.prepared import locate
 from scripts.process import Ending
 from scripts.runs import ROOT, RunFolder
 
@@ -154,7 +155,7 @@ class DockerLauncher(FileLauncher):
 
     def _prepare_mounts(self, cell: Cell, private: Path) -> confinement.Mounts:
         cache = self._find_cache(cell, private) if cell.cache_state == "warm" else None
-        data = Path(cell.data.folder) if cell.data else None
+        data = locate(cell.data.folder) if cell.data else None
         jit = JIT_CACHE / cell.stack if self._is_on_gpu(cell) else None
         exchange = private / "exchange"
         self._user.take(exchange)

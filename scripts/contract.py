@@ -76,7 +76,8 @@ class Data(msgspec.Struct, frozen=True):
     name: Name
     sha256: Sha256
     folder: str
-    """Where the launched process finds it, read-only."""
+    """Where the launched process finds it, read-only; in a result where the host has it, within the project
+    where it is there."""
     nature: str
     """What the data are, in words fit for a table's caption."""
     derived: str | None = None

@@ -24,6 +24,7 @@ from scripts.prepared import (
     find_root,
     hold,
     identify,
+    name_place,
     read_manifest,
     replace_folder,
     verify,
@@ -70,7 +71,7 @@ def prepare(asked: str, say: Say) -> Data:
                         f"({str(data.sha256)[:12]}); please report it",
                         ExitStatus.HOST_CANNOT,
                     )
-    return Data(name=name, sha256=found.sha256, folder=str(folder), nature=data.nature)
+    return Data(name=name, sha256=found.sha256, folder=name_place(folder), nature=data.nature)
 
 
 def find(asked: str) -> tuple[str, DataSet, Path | None]:

@@ -14,7 +14,7 @@ from scripts.data import is_path, prepare
 from scripts.errors import Refusal
 from scripts.identity import file_sha256
 from scripts.launch import Launcher
-from scripts.prepared import hold, replace_folder, verify, write_manifest
+from scripts.prepared import hold, locate, replace_folder, verify, write_manifest
 from scripts.runs import ROOT
 
 SOURCES = ROOT / "workloads" / "data"
@@ -55,7 +55,7 @@ def choose_data(
     """Choose the data set of each workload that reads one.
 
     Raises:
-        Refusal: what is asked for is for none of them, or several are for one.
+        Refusal: what is asked for is for none of them.
     """
     readers = {name: catalogue[name].data for name in workloads if catalogue[name].data}
     chosen = {name: known[0] for name, known in readers.items()}
@@ -63,6 +63,8 @@ def choose_data(
     for one in asked:
         # A path may hold any workload's data: what it is, is seen when it is opened.
         takers = [name for name, known in readers.items() if one in known or is_path(one)]
+        if not takers and not every:
+            raise Refusal(f"--data {one}: nothing that is measured reads data; leave it out")
         if not takers:
             find_names("data set of what is measured", [one], every)
         chosen |= dict.fromkeys(takers, one)
@@ -107,7 +109,7 @@ def derive(cells: Sequence[Cell], launcher: Launcher, barred: AbstractSet[str], 
     wanted: dict[Path, list[Cell]] = {}
     for cell in cells:
         if cell.data is not None and cell.data.derived is not None and cell.id not in barred:
-            wanted.setdefault(Path(cell.data.folder, cell.data.derived), []).append(cell)
+            wanted.setdefault(locate(cell.data.folder) / cell.data.derived, []).append(cell)
     obstacles: dict[str, Cause] = {}
     for folder, readers in wanted.items():
         cause = _make(folder, readers[0], launcher, say)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from scripts.contract import Cell, Result
 from scripts.errors import ExitStatus, Refusal
+from scripts.prepared import locate
 from scripts.process import Child, Ending
 from scripts.runs import ROOT, RunFolder, copy_plain, write_whole
 from scripts.settlement import settle
@@ -250,8 +251,9 @@ class LocalLauncher(FileLauncher):
         cache = self._find_cache(cell, private)
         for folder in (private / "home", private / "tmp", cache):
             folder.mkdir(exist_ok=True)
+        data = replace(cell.data, folder=str(locate(cell.data.folder))) if cell.data else None
         sees_one = self._gpu_uuid is not None and cell.device.startswith("cuda:")
-        return replace(cell, cache=str(cache), device_index=0 if sees_one else cell.device_index)
+        return replace(cell, cache=str(cache), data=data, device_index=0 if sees_one else cell.device_index)
 
     def _make_environment(self, cell: Cell, private: Path) -> dict[str, str]:
         here = {name: os.environ[name] for name in _PASSED if name in os.environ}

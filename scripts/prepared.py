@@ -38,6 +38,17 @@ def find_root() -> Path:
     return Path(named).absolute() if named else ROOT / ".data"
 
 
+def name_place(folder: Path) -> str:
+    """Name a folder for results, which say no more of this machine than they must: within the project where
+    it is there."""
+    return str(folder.relative_to(ROOT)) if folder.is_relative_to(ROOT) else str(folder)
+
+
+def locate(place: str) -> Path:
+    """Return the folder that ``name_place`` named."""
+    return ROOT / place
+
+
 @contextlib.contextmanager
 def hold(folder: Path) -> Iterator[None]:
     """Hold a prepared folder for this process alone, waiting for others. The kernel ends the hold with the

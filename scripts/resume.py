@@ -15,7 +15,7 @@ from scripts.plan import Plan, sum_bounds, tell_overhead
 from scripts.profiles import PROFILES
 from scripts.runs import RunFolder
 
-OUTER_CAUSES = ("signal", "time-limit", "python", "install", "engine", "image")
+OUTER_CAUSES = ("signal", "time-limit", "python", "install", "engine", "image", "data")
 _HOST = ("host", "cpu_model", "cpus_usable")
 
 

@@ -46,6 +46,12 @@ def test_a_set_is_downloaded_once_and_then_verified(tmp_path: Path, root: Path) 
     assert [name for name in list_files(root) if not name.endswith(".lock")] == sorted(wanted)
 
 
+def test_a_set_within_the_project_is_named_by_its_place_there() -> None:
+    assert prepared.name_place(ROOT / ".data" / "digits") == ".data/digits"
+    assert prepared.locate(".data/digits") == ROOT / ".data" / "digits"
+    assert prepared.locate(prepared.name_place(Path("/elsewhere/digits"))) == Path("/elsewhere/digits")
+
+
 def test_a_folder_of_the_users_own_is_taken_by_its_content_and_never_touched(
     tmp_path: Path, root: Path
 ) -> None:

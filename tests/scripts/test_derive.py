@@ -109,7 +109,7 @@ def test_each_workload_has_its_default_and_what_is_asked_for_goes_to_those_that_
     assert choose_data(both, catalogue, ["./own"]) == {"mnist": "./own", "densenet": "./own"}
     with pytest.raises(Refusal, match="there is no data set of what is measured 'mnits'; did you mean mnist"):
         choose_data(both, catalogue, ["mnits"])
-    with pytest.raises(Refusal, match="no data set of what is measured 'mnist'"):
+    with pytest.raises(Refusal, match="nothing that is measured reads data; leave it out"):
         choose_data({"mlp"}, catalogue, ["mnist"])
 
 

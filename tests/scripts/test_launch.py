@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from scripts.contract import Cell, Result
+from scripts.contract import Cell, Data, Result
 from scripts.diagnosis import diagnose
 from scripts.errors import Refusal
 from scripts.launch import Launched, LocalLauncher
@@ -187,6 +187,13 @@ def test_measured_launches_have_fresh_caches_and_proofs_of_a_stack_share_a_warm_
     assert warm.is_dir()
 
 
+def test_a_launch_finds_its_data_and_its_result_says_no_place_of_this_machine(launch: Launch) -> None:
+    data = Data("digits", "0" * 64, ".data/digits", "handwriting")
+    launched = launch("answer", replace(CELL, data=data))
+    assert launched.result.status == "measured"
+    assert launched.result.cell.data == data
+
+
 def test_what_a_launch_prepares_becomes_a_folder_and_leaves_no_result(
     launch: Launch, launcher: LocalLauncher, folder: RunFolder, tmp_path: Path
 ) -> None:
@@ -206,6 +213,18 @@ def test_of_a_preparation_that_fails_nothing_is_kept(
     launched = launcher.derive(replace(CELL, purpose="prepare"), 60, tmp_path / "made")
     assert launched.result.status == "failed"
     assert not (tmp_path / "made").exists()
+
+
+def test_a_launched_process_is_told_the_whole_path_of_its_data(
+    launcher: LocalLauncher, tmp_path: Path
+) -> None:
+    data = Data("digits", "0" * 64, ".data/digits", "handwriting")
+    seen = launcher._look(replace(CELL, data=data), tmp_path)
+    assert seen.data is not None
+    assert seen.data.folder == str(ROOT / ".data" / "digits")
+    elsewhere = launcher._look(replace(CELL, data=replace(data, folder=str(tmp_path))), tmp_path)
+    assert elsewhere.data is not None
+    assert elsewhere.data.folder == str(tmp_path)
 
 
 def test_closing_leaves_no_private_folder(launch: Launch, launcher: LocalLauncher) -> None:
