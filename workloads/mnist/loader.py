@@ -40,6 +40,8 @@ class Order(object):
 class Loader(object):
     """Feeds batches: images, float32 of (n, 1, 28, 28) in [0, 1], and labels, int64 of (n,), as tensors.
 
+    Each loader has ``epoch(split)``, which returns an iterator over one epoch of ``train`` or ``test``.
+
     Attributes:
         settings: what stands beside a row.
         resident: whether batches come on the device already.
@@ -51,10 +53,6 @@ class Loader(object):
 
     def __init__(self, settings):
         self.settings = settings
-
-    def epoch(self, split):
-        """Return an iterator over one epoch of ``train`` or ``test``."""
-        raise NotImplementedError
 
     def close(self):
         """End what outlives an epoch."""
