@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -64,9 +65,9 @@ def fetch(
                 unpack(folder / name)
                 break
             except _Refused as refused:
-                reasons.append(f"{mirror}: {refused}")
+                reasons.append(_without_user(f"{mirror}: {refused}"))
             except ValueError:
-                reasons.append(f"{mirror}: another file than is wanted (its checksum differs)")
+                reasons.append(_without_user(f"{mirror}: another file than is wanted (its checksum differs)"))
             if mirror != mirrors[-1]:
                 say(f"{name}: {reasons[-1]}; asking the next mirror")
         else:
@@ -85,15 +86,21 @@ def _download(url: str, output: Path, patience: Patience) -> None:
     size = 0
     try:
         with (
-            requests.get(url, stream=True, timeout=(patience.connect_s, patience.read_s)) as response,
+            requests.get(
+                url,
+                headers={"Accept-Encoding": "identity"},
+                stream=True,
+                timeout=(patience.connect_s, patience.read_s),
+            ) as response,
             output.open("wb") as file,
         ):
             if response.status_code != 200:
                 raise _Refused(f"answers {response.status_code} {response.reason}")
             if "html" in response.headers.get("content-type", ""):
                 raise _Refused("answers with a web page")
-            # As it arrives: a mirror that sends it by drops must not be waited for in one call.
-            while chunk := response.raw.read1(CHUNK_BYTES, decode_content=True):
+            # As it arrives: a mirror that sends it by drops must not be waited for in one call. Not decoded:
+            # some servers label an archive as a compressed page, and its checksum is that of the archive.
+            while chunk := response.raw.read1(CHUNK_BYTES, decode_content=False):
                 size += len(chunk)
                 file.write(chunk)
                 if size > LARGEST_BYTES:
@@ -102,6 +109,9 @@ def _download(url: str, output: Path, patience: Patience) -> None:
                     raise _Refused(f"has not sent it within {patience.whole_s:.0f} s")
     except requests.Timeout as error:
         raise _Refused("does not answer in time") from error
+    except requests.exceptions.ProxyError as error:
+        # What it says of the connection is true of the proxy, not of the mirror.
+        raise _Refused(f"the proxy does not let it through ({_explain(error)})") from error
     except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
         raise _Refused(_explain(error)) from error
 
@@ -112,11 +122,15 @@ def _explain(error: Exception) -> str:
         "resolve": "its name is not found",
         "refused": "refuses the connection",
         "CERTIFICATE": "its certificate is not trusted",
-        "proxy": "the proxy does not let it through",
         "Read timed out": "does not go on sending",
         "IncompleteRead": "breaks off",
     }
     return next((words for key, words in known.items() if key.lower() in text.lower()), text[:200])
+
+
+def _without_user(text: str) -> str:
+    """Leave out names and passwords of addresses."""
+    return re.sub(r"//[^/\s]*@", "//", text)
 
 
 def unpack(archive: Path) -> None:

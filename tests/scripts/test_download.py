@@ -1,4 +1,8 @@
+import contextlib
 import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -71,3 +75,58 @@ def test_an_archive_that_unpacks_to_more_than_any_set_has_is_refused(
     archive.write_bytes(ARCHIVES["train-images-idx3-ubyte.gz"])
     with pytest.raises(Refusal, match="sensible size"):
         unpack(archive)
+
+
+@contextlib.contextmanager
+def serve_as_compressed_pages(encoding: str) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = ARCHIVES[self.path.rpartition("/")[2]]
+            self.send_response(200)
+            self.send_header("Content-Encoding", encoding)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "x-gzip"])
+def test_an_archive_that_a_mirror_labels_as_a_compressed_page_is_kept_as_it_is(
+    tmp_path: Path, encoding: str
+) -> None:
+    """D1"""
+    with serve_as_compressed_pages(encoding) as mirror:
+        fetch(PINS, [mirror], tmp_path, lambda line: None, QUICK)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == FILES
+
+
+def test_a_proxy_that_fails_is_blamed_and_not_the_mirror(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D1"""
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, NOWHERE)
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(Refusal, match=r"the proxy does not let it through \(refuses the connection\)"):
+        fetch(PINS, ["http://mirror.invalid/"], tmp_path, lambda line: None, QUICK)
+
+
+@pytest.mark.parametrize("address", [NOWHERE, "http://127.0.0.1:99999/"])
+def test_a_mirrors_user_and_password_are_not_told(tmp_path: Path, address: str) -> None:
+    said: list[str] = []
+    private = address.replace("//", "//user:hunter2@")
+    with pytest.raises(Refusal) as refused:
+        fetch(PINS, [private, f"{private}other/"], tmp_path, said.append, QUICK)
+    assert address in refused.value.message
+    assert said
+    for text in (refused.value.message, *said):
+        assert "hunter2" not in text
+        assert "user" not in text
