@@ -8,7 +8,7 @@ cannot be had or written here, with what to do.
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from scripts import digits, idx
@@ -39,7 +39,11 @@ DEFAULT = "digits"
 
 def is_path(asked: str) -> bool:
     """Tell whether a data set is asked for by a file or a folder, not by its name."""
-    return "/" in asked or asked.endswith(".toml") or asked in (".", "..")
+    return (
+        "/" in asked
+        or asked.endswith(".toml")
+        or (asked not in ("", *load_datasets()) and Path(asked).is_dir())
+    )
 
 
 def prepare(asked: str, say: Say) -> Data:
@@ -67,8 +71,8 @@ def prepare(asked: str, say: Say) -> Data:
                 found = write_manifest(fresh, name, data.nature, _tell_origin(data))
                 if data.sha256 not in (None, found.sha256):
                     raise Refusal(
-                        f"{name}: this machine made other bytes ({found.sha256[:12]}) than are pinned "
-                        f"({str(data.sha256)[:12]}); please report it",
+                        f"{name}: {_tell_maker(data, source)} other bytes ({found.sha256[:12]}) than are "
+                        f"wanted ({str(data.sha256)[:12]}); please report it",
                         ExitStatus.HOST_CANNOT,
                     )
     return Data(name=name, sha256=found.sha256, folder=name_place(folder), nature=data.nature)
@@ -92,7 +96,7 @@ def find(asked: str) -> tuple[str, DataSet, Path | None]:
         return asked, own[asked], None
     path = Path(asked)
     if path.is_dir():
-        return _find_in_folder(path)
+        return _find_in_folder(path, own)
     if not path.exists():
         raise Refusal(f"{asked}: no such file or folder; give a data set's name, FILE.toml or FOLDER")
     described = load_datasets(path)
@@ -101,14 +105,19 @@ def find(asked: str) -> tuple[str, DataSet, Path | None]:
     ((name, data),) = described.items()
     if name in own:
         raise Refusal(f"{asked}: {name} is a data set of this project's; give yours another name")
+    if not data.archives:
+        raise Refusal(f"{asked}: {name} names no archives; only this project's own data are generated")
     return name, data, None
 
 
-def _find_in_folder(path: Path) -> tuple[str, DataSet, Path]:
+def _find_in_folder(path: Path, own: Mapping[str, DataSet]) -> tuple[str, DataSet, Path]:
     fault = idx.find_fault(path, {})
     if fault is not None:
         raise Refusal(f"{path}: {fault}; a folder of data holds torchvision's {idx.RAW}, unpacked")
     sha256 = identify({str(idx.RAW / name): file_sha256(path / idx.RAW / name) for name in idx.FILES})
+    for name, data in own.items():
+        if data.sha256 == sha256:
+            return name, data, path
     nature = f"{path.resolve().name}: a folder of the user's own, in MNIST's format"
     return f"{OWN}{sha256[:12]}", DataSet(nature=nature[:300], sha256=sha256), path
 
@@ -140,6 +149,12 @@ def _make(raw: Path, name: str, data: DataSet, source: Path | None, say: Say) ->
             f"{name}: its files were damaged, and only the folder or definition that they came from has "
             "them; give that by --data"
         )
+
+
+def _tell_maker(data: DataSet, source: Path | None) -> str:
+    if source is not None:
+        return f"{source} changed meanwhile and holds"
+    return "its archives hold" if data.archives else "this machine made"
 
 
 def _tell_origin(data: DataSet) -> str:

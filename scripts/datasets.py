@@ -22,7 +22,7 @@ class DataSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     images: dict[str, Annotated[int, Meta(ge=1)]] = {}
     """By split: ``train`` and ``test``, where they are known."""
     sha256: Sha256 | None = None
-    """Identity of what is generated."""
+    """Identity of the four unpacked files, where it is known."""
     mirrors: list[Annotated[str, Meta(pattern="^https?://")]] = []
     archives: dict[Name, Sha256] = {}
     """Of each gzipped IDX file."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 UNSIGNED_BYTES = 8
 SIDE = 28
+CLASSES = 10
 RAW = Path("MNIST", "raw")
 """torchvision's layout."""
 SPLITS = {
@@ -63,12 +64,20 @@ def find_fault(folder: Path, counts: dict[str, int]) -> str | None:
             return f"{RAW / images}: {shapes[0][0]} images and {shapes[1][0]} labels"
         if shapes[0][0] != counts.get(split, shapes[0][0]):
             return f"{RAW / images}: {shapes[0][0]} images, where {counts[split]} are wanted"
+        if not shapes[0][0]:
+            return f"{RAW / images}: no images"
+        largest = max(decode((folder / RAW / labels).read_bytes()))
+        if largest >= CLASSES:
+            return f"{RAW / labels}: labels up to {largest}, where {CLASSES - 1} is the largest that is known"
     return None
 
 
 def read_shape(path: Path, dimensions: int) -> tuple[int, ...] | str:
     """Return the shape that a file has, or what is wrong with it: it must be as long as its head says."""
     try:
+        # Opening a pipe would wait for whoever writes into it.
+        if path.exists() and not path.is_file():
+            return "no file"
         size = path.stat().st_size
         with path.open("rb") as file:
             head = file.read(4 + 4 * dimensions)

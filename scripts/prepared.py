@@ -63,7 +63,8 @@ def hold(folder: Path) -> Iterator[None]:
             folder.parent / f".{folder.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644
         )
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with _telling(folder):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
@@ -77,18 +78,27 @@ def replace_folder(folder: Path) -> Iterator[Path]:
     Raises:
         Refusal: it cannot be written.
     """
-    fresh = folder.parent / f".{folder.name}.new"
+    fresh, former = (folder.parent / f".{folder.name}.{age}" for age in ("new", "old"))
     with _telling(folder):
         # Of a process that died half-way.
-        shutil.rmtree(fresh, ignore_errors=True)
+        _remove(fresh, former)
         try:
             yield fresh
             if fresh.exists():
-                if folder.exists():
-                    shutil.rmtree(folder)
+                # Whole or not there: removing it in place would show half of it meanwhile.
+                if os.path.lexists(folder):
+                    folder.rename(former)
                 fresh.rename(folder)
         finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+            _remove(fresh, former)
+
+
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        if path.is_symlink() or path.is_file():
+            path.unlink()
+        else:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def write_manifest(folder: Path, name: str = "", nature: str = "", made_from: str = "") -> Manifest:
@@ -147,5 +157,5 @@ def _telling(folder: Path) -> Iterator[None]:
             else f"make it writable, or name another place by {VARIABLE}"
         )
         raise Refusal(
-            f"{error.filename or folder}: {error.strerror}; {remedy}", ExitStatus.HOST_CANNOT
+            f"{error.filename or folder}: {error.strerror or error}; {remedy}", ExitStatus.HOST_CANNOT
         ) from error

@@ -1,15 +1,19 @@
 import errno
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import msgspec
+import numpy
 import pytest
+from numpy.typing import NDArray
 
 from scripts import data, digits, idx, prepared
 from scripts.contract import Data
+from scripts.datasets import DataSet
 from scripts.errors import ExitStatus, Refusal
 from scripts.runs import ROOT
 from tests.scripts.small_sets import define, make_files, pack, serve, write_folder
@@ -66,6 +70,64 @@ def test_a_folder_of_the_users_own_is_taken_by_its_content_and_never_touched(
     assert prepare(found.name)[0].sha256 == found.sha256
     third, _ = prepare(write_folder(tmp_path / "other", make_files(seed=1)))
     assert third.sha256 != found.sha256
+
+
+def test_a_folder_that_holds_a_known_set_goes_by_its_name(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D4"""
+    own = write_folder(tmp_path / "mine")
+    sha256 = prepare(own)[0].sha256
+    known = DataSet(
+        nature="a known set", sha256=sha256, mirrors=["http://127.0.0.1:9/"], archives={"x": "0" * 64}
+    )
+    monkeypatch.setattr(data, "load_datasets", lambda: {"known": known})
+    found, _ = prepare(own)
+    assert (found.name, found.sha256, found.nature) == ("known", sha256, "a known set")
+    # No network was needed, and none is from now on.
+    assert prepare("known") == (found, [])
+    altered = write_folder(tmp_path / "other", make_files(seed=1))
+    assert prepare(altered)[0].name.startswith("own-")
+
+
+def test_known_data_that_were_altered_with_their_manifest_are_told(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D2"""
+    with serve(ARCHIVES) as good:
+        _, definition, _ = data.find(str(define(tmp_path / "small.toml", ARCHIVES, [good])))
+        sha256 = prepare(tmp_path / "small.toml")[0].sha256
+    folder = root / "small"
+    held = prepared.read_manifest(folder)
+    assert held is not None
+    (folder / idx.RAW / idx.FILES[0]).write_bytes(make_files(seed=1)[idx.FILES[0]])
+    (folder / "manifest.json").unlink()
+    prepared.write_manifest(folder, held.name, held.nature, held.made_from)
+    pinned = msgspec.structs.replace(definition, sha256=sha256)
+    assert data.check(folder, pinned) == "it holds other data than are pinned"
+
+
+def test_archives_that_hold_other_data_than_are_pinned_are_told_as_such(tmp_path: Path, root: Path) -> None:
+    """D2"""
+    with serve(ARCHIVES) as good:
+        definition = define(tmp_path / "small.toml", ARCHIVES, [good])
+        text = definition.read_text().replace("[small]", f"[small]\nsha256 = '{'0' * 64}'")
+        definition.write_text(text)
+        with pytest.raises(Refusal, match="small: its archives hold other bytes"):
+            prepare(definition)
+    assert not (root / "small").exists()
+
+
+def test_a_folder_may_be_named_without_a_slash_and_a_known_name_stays_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("mine", "mnist"):
+        write_folder(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert prepare("mine")[0].name.startswith("own-")
+    assert data.is_path("mine")
+    assert not data.is_path("mnist")
+    assert not data.is_path("")
 
 
 @pytest.mark.parametrize("damage", ["cut", "altered", "removed", "manifest cut", "manifest altered"])
@@ -149,6 +211,42 @@ def test_what_does_not_exist_is_refused_in_one_line(asked: str, words: str) -> N
     assert refused.value.status == ExitStatus.BAD_OPTIONS
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        (
+            "train-labels-idx1-ubyte",
+            numpy.full(40, 77, numpy.uint8),
+            "labels up to 77, where 9 is the largest",
+        ),
+        ("t10k-images-idx3-ubyte", numpy.zeros((0, 28, 28), numpy.uint8), "0 images and 10 labels"),
+    ],
+)
+def test_a_folder_whose_files_no_net_could_learn_is_refused(
+    tmp_path: Path, name: str, content: NDArray[Any], words: str
+) -> None:
+    with pytest.raises(Refusal, match=words) as refused:
+        prepare(write_folder(tmp_path / "mine", make_files() | {name: idx.encode(content)}))
+    assert refused.value.status == ExitStatus.BAD_OPTIONS
+
+
+def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="no images"):
+        prepare(write_folder(tmp_path / "mine", make_files(0)))
+
+
+def test_a_pipe_in_place_of_a_file_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    own = write_folder(tmp_path / "mine")
+    (own / idx.RAW / idx.FILES[0]).unlink()
+    os.mkfifo(own / idx.RAW / idx.FILES[0])
+    # In a process of its own, which may be ended: this one would wait for ever.
+    child = subprocess.run(
+        [sys.executable, "-m", "scripts.data", str(own)], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert child.returncode == ExitStatus.BAD_OPTIONS
+    assert "train-images-idx3-ubyte: no file" in child.stderr
+
+
 def test_a_folder_without_the_layout_is_refused_and_named(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match=r"MNIST/raw/train-images-idx3-ubyte: No such file"):
         prepare(tmp_path)
@@ -162,6 +260,7 @@ def test_a_folder_without_the_layout_is_refused_and_named(tmp_path: Path) -> Non
         ("[small]\nnature = 'x'", "needs mirrors, and archives"),
         ("[small]\nnature = 'x'\nmirrors = ['ftp://x/']", "mirrors"),
         ("[mnist]\nnature = 'x'\nsha256 = '" + "0" * 64 + "'", "is a data set of this project's"),
+        ("[small]\nnature = 'x'\nsha256 = '" + "0" * 64 + "'", "small names no archives"),
         ("['../x']\nnature = 'x'", "small.toml: "),
         (
             "[a]\nnature='x'\nsha256='" + "0" * 64 + "'\n[b]\nnature='x'\nsha256='" + "0" * 64 + "'",
@@ -201,43 +300,6 @@ def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path, root: Path) -> 
     root.write_text("")
     with pytest.raises(Refusal, match="name another place by REMATCH_DATA"):
         prepare(write_folder(tmp_path / "mine"))
-
-
-PREPARE = "import sys; from scripts.data import prepare; print(prepare(sys.argv[1], print).sha256)"
-
-
-def start(definition: Path, program: str = PREPARE) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", program, str(definition)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-
-
-def test_processes_that_prepare_the_same_set_at_once_make_it_once(tmp_path: Path, root: Path) -> None:
-    """D3"""
-    with serve(ARCHIVES) as good:
-        definition = define(tmp_path / "small.toml", ARCHIVES, [good])
-        ended = [child.communicate(timeout=60)[0].split() for child in [start(definition) for _ in range(3)]]
-    assert len({words[-1] for words in ended}) == 1
-    assert sum("downloading" in words for words in ended) == 1
-
-
-def test_what_a_process_left_that_died_half_way_is_cleared_away(tmp_path: Path, root: Path) -> None:
-    """D3: no corruption, and no lock that stays."""
-    die = (
-        "import os, signal, sys; from scripts import data\n"
-        "data.write_manifest = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "data.prepare(sys.argv[1], print)"
-    )
-    with serve(ARCHIVES) as good:
-        definition = define(tmp_path / "small.toml", ARCHIVES, [good])
-        child = start(definition, die)
-        child.communicate(timeout=60)
-        assert child.returncode == -signal.SIGKILL
-        assert (root / ".small.new").exists()
-        assert not (root / "small").exists()
-        prepare(definition)
-    assert not (root / ".small.new").exists()
-    assert (root / "small").exists()
 
 
 def test_the_program_prepares_and_checks_and_says_what_is_there(
