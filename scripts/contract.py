@@ -197,8 +197,8 @@ class Measure(msgspec.Struct, frozen=True):
     """One value an epoch: ``epoch_s``, ``loss``, ``accuracy``, ``validation_loss``, ``validation_accuracy``,
     ``waiting_share``, ``learning_rate``."""
     figures: dict[str, float] = {}
-    """Further figures with their unit in the name: ``construct_s``, ``first_batch_s``, ``cpu_s_per_image``,
-    ``waiting_share``, and ``images`` where epochs hand out others than ``work`` says."""
+    """Further figures with their unit in the name: ``construct_s``, ``first_batch_s``, ``closing_s``,
+    ``cpu_s_per_image``, ``waiting_share``, and ``images`` where epochs hand out others than ``work`` says."""
 
 
 class Losses(msgspec.Struct, frozen=True):

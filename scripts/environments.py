@@ -59,7 +59,7 @@ def prepare(name: str, python: str, locks: Sequence[Path], sources: Sequence[str
     Raises:
         EnvironmentRefusal: it cannot be built; the message says why and what to do.
     """
-    wanted = _fingerprint(python, [*locks, BUILD_LOCK] if sources else locks)
+    wanted = _fingerprint(python, locks, sources)
     folder = VENVS / name
     try:
         while True:
@@ -78,7 +78,7 @@ def prepare(name: str, python: str, locks: Sequence[Path], sources: Sequence[str
 
 def is_current(name: str, python: str, locks: Sequence[Path], sources: Sequence[str] = ()) -> bool:
     """Tell whether the environment is there and as its locks say."""
-    return _holds(VENVS / name, _fingerprint(python, [*locks, BUILD_LOCK] if sources else locks))
+    return _holds(VENVS / name, _fingerprint(python, locks, sources))
 
 
 def find_uv() -> list[str]:
@@ -145,9 +145,9 @@ def _build(name: str, python: str, locks: Sequence[Path], sources: Sequence[str]
     print(f"{name}: ready after {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
 
 
-def _fingerprint(python: str, locks: Sequence[Path]) -> str:
+def _fingerprint(python: str, locks: Sequence[Path], sources: Sequence[str]) -> str:
     digest = hashlib.sha256(f"{python}\n".encode())
-    for lock in locks:
+    for lock in [*locks, BUILD_LOCK] if sources else locks:
         try:
             content = lock.read_bytes()
         except OSError as error:

@@ -1,14 +1,13 @@
 """What a loader hands out, looked at: the same bytes in a fixed order, the same images in a drawn one, and
 how well drawn it is."""
 
-import importlib
-
 import numpy
 import torch
 
 from workloads import mnist
 from workloads.data import idx
 from workloads.fault import Fault
+from workloads.mnist import reference
 from workloads.mnist.model import Trainer
 from workloads.proof import LOSSES
 from workloads.subject import Subject
@@ -38,9 +37,7 @@ def build(cell, framework, dtype, open_it):
         step=lambda: trainer.train(*next(later)),
         checks=audit.checks,
         figures=audit.figures,
-        judge=lambda: importlib.import_module("workloads.mnist.reference").compute(
-            cell["data"]["folder"], cell["data"]["sha256"]
-        ),
+        judge=lambda: reference.compute(cell["data"]["folder"], cell["data"]["sha256"]),
     )
 
 
@@ -72,8 +69,11 @@ class Audit(object):
             self.compare(split, loader.epoch(split), mnist.scale(images), labels)
         loader.close()
         images, _ = idx.read_split(folder, "train", used)
+        known = number_images(images)
         loader = open_it({"train": used})
-        self.judge_order(images, [read_order(loader.epoch("train"), images) for _ in range(EPOCHS)], cell)
+        self.judge_order(
+            images, known, [read_order(loader.epoch("train"), known) for _ in range(EPOCHS)], cell
+        )
         loader.close()
 
     def compare(self, split, batches, images, labels):
@@ -100,13 +100,12 @@ class Audit(object):
         self.checks.append(("count[%s images]" % split, len(labels), seen))
         self.checks.append(("count[different bytes of %s]" % split, 0, differing))
 
-    def judge_order(self, images, orders, cell):
+    def judge_order(self, images, known, orders, cell):
         """Say how many images were repeated and missed, and how well two epochs are shuffled."""
-        wanted = numpy.bincount(identify(images), minlength=len(images))
-        for order in orders[:1]:
-            found = numpy.bincount(order, minlength=len(images))
-            repeated = int(numpy.maximum(found - wanted, 0).sum())
-            missed = int(numpy.maximum(wanted - found, 0).sum())
+        wanted = numpy.bincount([known[image.tobytes()] for image in images], minlength=len(images))
+        found = numpy.bincount(orders[0], minlength=len(images))
+        repeated = int(numpy.maximum(found - wanted, 0).sum())
+        missed = int(numpy.maximum(wanted - found, 0).sum())
         if cell["edition"] == "fair":
             self.checks.append(("count[%s]" % REPEATED, 0, repeated))
             self.checks.append(("count[%s]" % MISSED, 0, missed))
@@ -124,26 +123,24 @@ def count_differing_bytes(found, wanted):
     return int((pair[0] != pair[1]).sum())
 
 
-def identify(images):
+def number_images(images):
     """Number uint8 images (n, rows, columns) by content: equal ones have the number of the first of them."""
-    first = {}  # type: dict
-    return numpy.array([first.setdefault(image.tobytes(), place) for place, image in enumerate(images)])
-
-
-def read_order(batches, images):
-    """Return the number of each image that was handed out, in time order.
-
-    Raises:
-        Fault: one is none of ``images``.
-    """
     known = {}  # type: dict
     for place, image in enumerate(images):
         known.setdefault(image.tobytes(), place)
+    return known
+
+
+def read_order(batches, known):
+    """Return the number of each image that was handed out, in time order.
+
+    Raises:
+        Fault: one is not ``known``.
+    """
     order = []
     for batch, _ in batches:
         # Exact: 255 steps of 1/255 are told apart by far.
-        bytes_ = numpy.rint(batch.cpu().numpy() * 255).astype("uint8")
-        for image in bytes_:
+        for image in numpy.rint(batch.cpu().numpy() * 255).astype("uint8"):
             number = known.get(image.tobytes())
             if number is None:
                 raise Fault("data", "the loader handed out an image that is not in the data set")

@@ -128,40 +128,50 @@ class Match(object):
             figures["closing_s"] = loader.closing_s
         return Epoch(images, seen, figures=figures)
 
-    def train(self):
-        """Train on all batches of an epoch."""
-        now_ns, train = Clock.now_ns, self.trainer.train
-        batches = self.move(self.loaders["train"].epoch("train"))
-        total, seen, waiting_ns = 0.0, 0, 0
+    def go_through(self, split, wanted, use):
+        """Hand each batch of an epoch to ``use``.
+
+        Returns:
+            (images, seconds): how many were handed out, and how long the host waited for them.
+        """
+        now_ns = Clock.now_ns
+        batches = self.move(self.loaders["train"].epoch(split))
+        seen, waiting_ns = 0, 0
         while True:
             asked_ns = now_ns()
             batch = next(batches, None)
             waiting_ns += now_ns() - asked_ns
             if batch is None:
                 break
-            loss = train(*batch)
-            total = total + loss * len(batch[1])
+            use(*batch)
             seen += len(batch[1])
-        self.check_count(seen, self.cell["parameters"]["train_images"])
-        return Epoch(loss, seen, {"loss": total / seen}, waiting_s=waiting_ns / 1e9)
+        self.check_count(seen, self.cell["parameters"][wanted])
+        return seen, waiting_ns / 1e9
+
+    def train(self):
+        """Train on all batches of an epoch."""
+        total, loss = 0.0, None
+
+        def use(images, labels):
+            nonlocal total, loss
+            loss = self.trainer.train(images, labels)
+            total = total + loss * len(labels)
+
+        seen, waiting_s = self.go_through("train", "train_images", use)
+        return Epoch(loss, seen, {"loss": total / seen}, waiting_s=waiting_s)
 
     def validate(self):
         """Validate on all batches of the test images."""
-        now_ns, validate = Clock.now_ns, self.trainer.validate
-        batches = self.move(self.loaders["train"].epoch("test"))
-        total, right, seen, waiting_ns = 0.0, 0, 0, 0
-        while True:
-            asked_ns = now_ns()
-            batch = next(batches, None)
-            waiting_ns += now_ns() - asked_ns
-            if batch is None:
-                break
-            loss, hits = validate(*batch)
+        total, right, loss = 0.0, 0, None
+
+        def use(images, labels):
+            nonlocal total, right, loss
+            loss, hits = self.trainer.validate(images, labels)
             total, right = total + loss, right + hits
-            seen += len(batch[1])
-        self.check_count(seen, self.cell["parameters"]["validate_images"])
+
+        seen, waiting_s = self.go_through("test", "validate_images", use)
         series = {"validation_loss": total / seen, "validation_accuracy": right / float(seen)}
-        return Epoch(loss, seen, series, waiting_s=waiting_ns / 1e9)
+        return Epoch(loss, seen, series, waiting_s=waiting_s)
 
     def train_and_validate(self):
         """Train for an epoch, then validate."""

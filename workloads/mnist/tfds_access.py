@@ -14,5 +14,5 @@ def open_files(data, kind):
     """
     folder = os.path.join(data["folder"], data.get("derived") or "")
     if not data.get("derived") or not os.path.isdir(os.path.join(folder, kind)):
-        raise Fault("data", "%s: no %s files of tfds's there; make them by `nox -s data`" % (folder, kind))
+        raise Fault("data", "%s: no %s files of tfds's there; a bench session makes them" % (folder, kind))
     return tfds_files.open_builder(folder, kind)
