@@ -1,24 +1,23 @@
 """Prepares data sets and verifies them: ``nox -s data -- [NAME | FILE.toml | FOLDER ...] [--check]``.
 
-NAME is a data set of this project's (default: digits), FILE.toml the definition of another in the form of
-scripts/datasets.toml, FOLDER one that holds torchvision's layout, MNIST/raw.
+NAME is a data set of this project's (default: digits and shapes), FILE.toml the definition of another in the
+form of scripts/datasets.toml, FOLDER one that holds torchvision's MNIST/raw, or CIFAR-10's
+cifar-10-python.tar.gz.
 
 Exit status: 0 all are there; 1 --check found one missing or damaged; 2 bad options, definition or files; 3 it
 cannot be had or written here, with what to do.
 """
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from scripts import digits, idx
 from scripts.arguments import Parser
 from scripts.catalogue import find_names
 from scripts.contract import Data
 from scripts.datasets import DataSet, load_datasets
 from scripts.download import fetch
 from scripts.errors import ExitStatus, Refusal, run_program
-from scripts.identity import file_sha256
+from scripts.formats import FORMATS, Format, recognise
 from scripts.prepared import (
     Manifest,
     find_root,
@@ -34,7 +33,7 @@ from scripts.prepared import (
 Say = Callable[[str], None]
 OWN = "own-"
 """Begins the name of a data set that came from a folder of the user's."""
-DEFAULT = "digits"
+DEFAULTS = ("digits", "shapes")
 
 
 def is_path(asked: str) -> bool:
@@ -43,6 +42,13 @@ def is_path(asked: str) -> bool:
         "/" in asked
         or asked.endswith(".toml")
         or (asked not in ("", *load_datasets()) and Path(asked).is_dir())
+    )
+
+
+def is_kept(asked: str) -> bool:
+    """Tell whether a data set is asked for by the name that it was given here, such as one of a folder's."""
+    return (
+        asked not in load_datasets() and not is_path(asked) and read_manifest(find_root() / asked) is not None
     )
 
 
@@ -63,12 +69,13 @@ def prepare(asked: str, say: Say) -> Data:
             if folder.exists():
                 say(f"{name}: {found}; it is made again")
             with replace_folder(folder) as fresh:
-                (fresh / idx.RAW).mkdir(parents=True)
-                _make(fresh / idx.RAW, name, data, source, say)
-                fault = idx.find_fault(fresh, data.images)
+                raw = fresh / data.form.raw
+                raw.mkdir(parents=True)
+                _make(raw, name, data, source, say)
+                fault = data.form.find_fault(fresh, data.images)
                 if fault is not None:
                     raise Refusal(f"{source or name}: {fault}; mend the files or the definition")
-                found = write_manifest(fresh, name, data.nature, _tell_origin(data))
+                found = write_manifest(fresh, name, data.nature, _tell_origin(data), data.format)
                 if data.sha256 not in (None, found.sha256):
                     raise Refusal(
                         f"{name}: {_tell_maker(data, source)} other bytes ({found.sha256[:12]}) than are "
@@ -90,8 +97,8 @@ def find(asked: str) -> tuple[str, DataSet, Path | None]:
     own = load_datasets()
     if not is_path(asked):
         kept = read_manifest(find_root() / asked) if asked not in own else None
-        if kept is not None:
-            return asked, DataSet(nature=kept.nature, sha256=kept.sha256), None
+        if kept is not None and kept.format in FORMATS:
+            return asked, DataSet(nature=kept.nature, sha256=kept.sha256, format=kept.format), None
         find_names("data set", [asked], own)
         return asked, own[asked], None
     path = Path(asked)
@@ -111,15 +118,24 @@ def find(asked: str) -> tuple[str, DataSet, Path | None]:
 
 
 def _find_in_folder(path: Path, own: Mapping[str, DataSet]) -> tuple[str, DataSet, Path]:
-    fault = idx.find_fault(path, {})
-    if fault is not None:
-        raise Refusal(f"{path}: {fault}; a folder of data holds torchvision's {idx.RAW}, unpacked")
-    sha256 = identify({str(idx.RAW / name): file_sha256(path / idx.RAW / name) for name in idx.FILES})
+    form = recognise(path)
+    lack = form.find_lack(path)
+    if lack is not None:
+        raise Refusal(f"{path}: {lack}; a folder of data in {form.title} format holds {form.layout}")
+    identity = form.identify(path)
     for name, data in own.items():
-        if data.sha256 == sha256:
+        # Known by its unpacked files, or by its archives.
+        if data.form is form and identity in (data.sha256, identify(data.archives)):
             return name, data, path
-    nature = f"{path.resolve().name}: a folder of the user's own, in MNIST's format"
-    return f"{OWN}{sha256[:12]}", DataSet(nature=nature[:300], sha256=sha256), path
+    nature = f"{path.resolve().name}: a folder of the user's own, in {form.title} format"
+    # Files that are taken as they are have the same identity afterwards.
+    pinned = None if form.archives[0] == form.sources[0].name else identity
+    own_set = DataSet(nature=nature[:300], sha256=pinned, format=_name_format(form))
+    return f"{OWN}{identity[:12]}", own_set, path
+
+
+def _name_format(form: Format) -> str:
+    return next(name for name, known in FORMATS.items() if known is form)
 
 
 def check(folder: Path, data: DataSet) -> Manifest | str:
@@ -131,19 +147,18 @@ def check(folder: Path, data: DataSet) -> Manifest | str:
         return "it was made from other archives"
     if data.sha256 not in (None, found.sha256):
         return "it holds other data than are pinned"
-    return idx.find_fault(folder, data.images) or found
+    return data.form.find_fault(folder, data.images) or found
 
 
 def _make(raw: Path, name: str, data: DataSet, source: Path | None, say: Say) -> None:
     if source is not None:
-        for file in idx.FILES:
-            shutil.copyfile(source / idx.RAW / file, raw / file)
+        data.form.take(source, raw)
     elif data.archives:
-        say(f"{name}: downloading {len(data.archives)} archives")
-        fetch(data.archives, data.mirrors, raw, say)
-    elif name == DEFAULT:
-        for file, content in digits.generate().items():
-            (raw / file).write_bytes(content)
+        many = len(data.archives)
+        say(f"{name}: downloading {many} archive{'s' * (many > 1)}")
+        fetch(data.archives, data.mirrors, raw, data.form.unpack, say)
+    elif name in data.form.generate:
+        data.form.generate[name](raw)
     else:
         raise Refusal(
             f"{name}: its files were damaged, and only the folder or definition that they came from has "
@@ -163,7 +178,7 @@ def _tell_origin(data: DataSet) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     parser = Parser(prog="nox -s data --", description="Prepare data sets and verify them.")
-    parser.add_argument("sets", nargs="*", metavar="NAME|FILE.toml|FOLDER", default=[DEFAULT])
+    parser.add_argument("sets", nargs="*", metavar="NAME|FILE.toml|FOLDER", default=DEFAULTS)
     parser.add_argument("--check", action="store_true", help="make nothing; say what is missing or damaged")
     said = parser.parse_args(list(arguments))
     status = ExitStatus.MEASURED

@@ -9,23 +9,29 @@ from msgspec import Meta
 
 from scripts.contract import Name, Sha256
 from scripts.errors import Refusal
-from scripts.idx import FILES
+from scripts.formats import FORMATS, Format
 
 DATASETS = Path(__file__).resolve().parent / "datasets.toml"
 PLAIN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
 class DataSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One data set in MNIST's format."""
+    """One data set."""
 
     nature: Annotated[str, Meta(min_length=1, max_length=300)]
     images: dict[str, Annotated[int, Meta(ge=1)]] = {}
     """By split: ``train`` and ``test``, where they are known."""
     sha256: Sha256 | None = None
-    """Identity of the four unpacked files, where it is known."""
+    """Identity of the unpacked files, where it is known."""
     mirrors: list[Annotated[str, Meta(pattern="^https?://")]] = []
     archives: dict[Name, Sha256] = {}
-    """Of each gzipped IDX file."""
+    """Sha256 of each archive."""
+    format: Name = "mnist"
+
+    @property
+    def form(self) -> Format:
+        """How its files are opened."""
+        return FORMATS[self.format]
 
 
 def load_datasets(path: Path = DATASETS) -> dict[str, DataSet]:
@@ -44,8 +50,11 @@ def load_datasets(path: Path = DATASETS) -> dict[str, DataSet]:
         raise Refusal(f"{path}: {error}") from error
     if not found:
         raise Refusal(f"{path}: no data set in it; one is a table [NAME]")
-    wanted = {f"{name}.gz" for name in FILES}
     for name, data in found.items():
-        if data.sha256 is None and (set(data.archives) != wanted or not data.mirrors):
+        if data.format not in FORMATS:
+            raise Refusal(f"{path}: {name} is of format {data.format!r}; there is {', '.join(FORMATS)}")
+        wanted = data.form.archives
+        is_known = data.sha256 is not None and not data.archives
+        if not is_known and (set(data.archives) != set(wanted) or not data.mirrors):
             raise Refusal(f"{path}: {name} needs mirrors, and archives {', '.join(sorted(wanted))}")
     return found

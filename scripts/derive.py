@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from scripts.catalogue import Workload, find_names
 from scripts.contract import Cause, Cell, Run
-from scripts.data import is_path, prepare
+from scripts.data import find, is_kept, is_path, prepare
+from scripts.datasets import load_datasets
 from scripts.errors import Refusal
 from scripts.identity import file_sha256
 from scripts.launch import Launcher
@@ -58,11 +59,15 @@ def choose_data(
         Refusal: what is asked for is for none of them.
     """
     readers = {name: catalogue[name].data for name in workloads if catalogue[name].data}
+    own = load_datasets()
     chosen = {name: known[0] for name, known in readers.items()}
     every = sorted({name for known in readers.values() for name in known})
     for one in asked:
-        # A path may hold any workload's data: what it is, is seen when it is opened.
-        takers = [name for name, known in readers.items() if one in known or is_path(one)]
+        # What is not known by name is for those whose own data have its format.
+        form = find(one)[1].format if is_path(one) or is_kept(one) else None
+        takers = [name for name, known in readers.items() if one in known or form == own[known[0]].format]
+        if not takers and form is not None:
+            raise Refusal(f"--data {one}: in the format of {form}, which nothing that is measured reads")
         if not takers and not every:
             raise Refusal(f"--data {one}: nothing that is measured reads data; leave it out")
         if not takers:

@@ -36,14 +36,16 @@ def fetch(
     archives: Mapping[str, str],
     mirrors: Sequence[str],
     folder: Path,
+    unpack: Callable[[Path], None],
     say: Callable[[str], None],
     patience: Patience = Patience(),
 ) -> None:
     """Download archives into ``folder`` and unpack them there.
 
     Args:
-        archives: sha256 by name; the names end in ``.gz``.
+        archives: sha256 by name.
         mirrors: addresses of folders, asked in this order for each archive.
+        unpack: replaces an archive by what it holds.
 
     Raises:
         Refusal: no mirror serves a file, or it is not as it should be; each mirror's reason is named.
@@ -73,7 +75,7 @@ def fetch(
         else:
             raise Refusal(
                 f"{name}: no mirror serves it ({'; '.join(reasons)}); check the network or proxy, give the "
-                "files by --data FOLDER, or take --data digits, which needs none",
+                "files by --data FOLDER, or leave --data out: the default needs none",
                 ExitStatus.HOST_CANNOT,
             )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ def decode(content: bytes) -> NDArray[Any]:
     return numpy.frombuffer(content, numpy.uint8, offset=4 + 4 * dimensions).reshape(shape)
 
 
-def find_fault(folder: Path, counts: dict[str, int]) -> str | None:
+def find_fault(folder: Path, counts: Mapping[str, int]) -> str | None:
     """Say what is wrong with the four files of a data set, if anything is.
 
     Args:

@@ -134,8 +134,8 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     several(
         "--data",
-        "data sets: digits or mnist, a definition's FILE.toml, or a FOLDER with MNIST/raw (default: the "
-        "workload's first, which needs no network)",
+        "data sets: digits or mnist, shapes or cifar-10, a definition's FILE.toml, or a FOLDER with "
+        "MNIST/raw or cifar-10-python.tar.gz (default: each workload's first, which needs no network)",
     )
     parser.add_argument(
         "--base",

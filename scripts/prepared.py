@@ -30,6 +30,8 @@ class Manifest(msgspec.Struct, frozen=True):
     nature: str = ""
     made_from: str = ""
     """What decides its content."""
+    format: str = "mnist"
+    """Of a data set."""
 
 
 def find_root() -> Path:
@@ -101,14 +103,20 @@ def _remove(*paths: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def write_manifest(folder: Path, name: str = "", nature: str = "", made_from: str = "") -> Manifest:
+def write_manifest(
+    folder: Path,
+    name: str = "",
+    nature: str = "",
+    made_from: str = "",
+    format: str = "",  # noqa: A002
+) -> Manifest:
     """Describe all files of a folder in its manifest.
 
     Raises:
         OSError: it cannot be written.
     """
     files = {str(path.relative_to(folder)): file_sha256(path) for path in folder.rglob("*") if path.is_file()}
-    manifest = Manifest(files, identify(files), name, nature, made_from)
+    manifest = Manifest(files, identify(files), name, nature, made_from, format)
     (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
     return manifest
 

@@ -1,4 +1,4 @@
-"""Small data sets in MNIST's format, and a web server that serves them well or badly."""
+"""Small data sets in MNIST's and in CIFAR-10's format, and a web server that serves them well or badly."""
 
 import contextlib
 import gzip
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy
 
-from scripts import idx
+from scripts import cifar, idx
 
 TRAIN, TEST = 40, 10
 
@@ -33,13 +33,32 @@ def write_folder(folder: Path, files: Mapping[str, bytes] | None = None) -> Path
     return folder
 
 
+def make_batches(count: int = 20, seed: int = 0) -> dict[str, tuple[bytes, bytes]]:
+    """Make pixels and labels of each batch of CIFAR-10's archive, ``count`` images in each."""
+    draw = numpy.random.RandomState(seed)
+    return {
+        name: (draw.bytes(count * cifar.PIXELS), bytes(draw.randint(0, 10, count).tolist()))
+        for name in cifar.BATCHES
+    }
+
+
+def write_cifar(folder: Path, count: int = 20, seed: int = 0) -> Path:
+    """Write a folder that holds CIFAR-10's archive."""
+    folder.mkdir(parents=True)
+    cifar.pack(make_batches(count, seed), folder / cifar.ARCHIVE)
+    return folder
+
+
 def pack(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {f"{name}.gz": gzip.compress(content, mtime=0) for name, content in files.items()}
 
 
-def define(path: Path, archives: Mapping[str, bytes], mirrors: list[str], name: str = "small") -> Path:
+def define(
+    path: Path, archives: Mapping[str, bytes], mirrors: list[str], name: str = "small", form: str = "mnist"
+) -> Path:
     """Write a definition of these archives."""
-    lines = [f"[{name}]", 'nature = "a small set"', f"mirrors = {mirrors}", f"[{name}.archives]"]
+    lines = [f"[{name}]", 'nature = "a small set"', f"mirrors = {mirrors}", f'format = "{form}"']
+    lines += [f"[{name}.archives]"]
     lines += [f'"{file}" = "{hashlib.sha256(content).hexdigest()}"' for file, content in archives.items()]
     path.write_text("\n".join(lines))
     return path

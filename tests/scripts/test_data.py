@@ -11,12 +11,21 @@ import numpy
 import pytest
 from numpy.typing import NDArray
 
-from scripts import data, digits, idx, prepared
+from scripts import cifar, data, digits, idx, prepared
 from scripts.contract import Data
 from scripts.datasets import DataSet
 from scripts.errors import ExitStatus, Refusal
+from scripts.identity import file_sha256
 from scripts.runs import ROOT
-from tests.scripts.small_sets import define, make_files, pack, serve, write_folder
+from tests.scripts.small_sets import (
+    define,
+    make_batches,
+    make_files,
+    pack,
+    serve,
+    write_cifar,
+    write_folder,
+)
 
 ARCHIVES = pack(make_files())
 
@@ -248,6 +257,10 @@ def test_a_pipe_in_place_of_a_file_is_told_and_not_waited_for(tmp_path: Path) ->
 
 
 def test_a_folder_without_the_layout_is_refused_and_named(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="MNIST/raw, unpacked or the set's own cifar-10-python"):
+        prepare(tmp_path)
+    write_folder(tmp_path)
+    (tmp_path / idx.RAW / idx.FILES[0]).unlink()
     with pytest.raises(Refusal, match=r"MNIST/raw/train-images-idx3-ubyte: No such file"):
         prepare(tmp_path)
 
@@ -287,7 +300,7 @@ def test_a_place_that_is_full_or_cannot_be_written_is_named_and_nothing_is_left(
         Path(target).write_bytes(b"half")
         raise OSError(number, os.strerror(number), str(target))
 
-    monkeypatch.setattr("scripts.data.shutil.copyfile", fail)
+    monkeypatch.setattr("scripts.formats.shutil.copyfile", fail)
     with pytest.raises(Refusal) as refused:
         prepare(own)
     assert refused.value.status == ExitStatus.HOST_CANNOT
@@ -315,3 +328,81 @@ def test_the_program_prepares_and_checks_and_says_what_is_there(
     assert all(sha256[:12] in line for line in lines)
     with pytest.raises(Refusal, match="see --help"):
         data.main(["--chek"])
+
+
+def test_cifars_archive_is_downloaded_opened_and_kept_as_plain_files(tmp_path: Path, root: Path) -> None:
+    """D1, D4: one archive, and what both frameworks read."""
+    archives = {cifar.ARCHIVE: (write_cifar(tmp_path / "mine") / cifar.ARCHIVE).read_bytes()}
+    with serve(archives, "503") as bad, serve(archives) as good:
+        definition = define(tmp_path / "small.toml", archives, [bad, good], form="cifar-10")
+        made, said = prepare(definition)
+        assert "downloading 1 archive" in said[0]
+        assert prepare(definition) == (made, [])
+    assert [name for name in list_files(root) if not name.endswith(".lock")] == sorted(
+        ["small/manifest.json", *(f"small/{cifar.RAW / name}" for name in cifar.FILES)]
+    )
+    pixels, labels = make_batches()["data_batch_2"]
+    assert (root / "small" / cifar.RAW / "data_batch_2.bin").read_bytes() == cifar.join(pixels, labels)
+
+
+def test_cifars_archive_with_other_bytes_is_not_even_opened(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D2: the checksum first."""
+    archives = {cifar.ARCHIVE: (write_cifar(tmp_path / "mine") / cifar.ARCHIVE).read_bytes()}
+    opened: list[object] = []
+    monkeypatch.setattr("scripts.cifar.tarfile.open", lambda *args: opened.append(args))
+    with serve(archives, "with other bytes") as bad:
+        definition = define(tmp_path / "small.toml", archives, [bad], form="cifar-10")
+        with pytest.raises(Refusal, match="its checksum differs"):
+            prepare(definition)
+    assert opened == []
+    assert not (root / "small").exists()
+
+
+def test_a_folder_with_an_archive_is_taken_by_what_the_archive_is(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D4"""
+    own = write_cifar(tmp_path / "mine")
+    found, _ = prepare(own)
+    assert found.name.startswith("own-")
+    assert "in CIFAR-10's format" in found.nature
+    assert [path.name for path in own.iterdir()] == [cifar.ARCHIVE]
+    assert prepare(found.name)[0] == found
+    assert prepare(write_cifar(tmp_path / "other", seed=1))[0].sha256 != found.sha256
+    archives = {cifar.ARCHIVE: file_sha256(own / cifar.ARCHIVE)}
+    known = DataSet(nature="known", mirrors=["http://127.0.0.1:9/"], archives=archives, format="cifar-10")
+    monkeypatch.setattr(data, "load_datasets", lambda: {"known": known})
+    # No network is asked where a folder has what would be downloaded.
+    assert prepare(own)[0].name == "known"
+    assert prepare("known")[0].name == "known"
+
+
+@pytest.mark.parametrize("fault", ["cut", "none"])
+def test_a_folder_with_an_archive_that_is_none_is_refused_in_one_line_and_nothing_is_kept(
+    tmp_path: Path, root: Path, fault: str
+) -> None:
+    """D2"""
+    own = write_cifar(tmp_path / "mine")
+    content = (own / cifar.ARCHIVE).read_bytes()
+    (own / cifar.ARCHIVE).write_bytes(content[: len(content) // 2] if fault == "cut" else b"no archive")
+    with pytest.raises(Refusal, match=r"cifar-10-python\.tar\.gz: damaged, or no archive") as refused:
+        prepare(own)
+    assert refused.value.status == ExitStatus.BAD_OPTIONS
+    assert "\n" not in refused.value.message
+    assert [name for name in list_files(root) if not name.endswith(".lock")] == []
+
+
+def test_a_folder_that_holds_two_sets_is_refused(tmp_path: Path) -> None:
+    write_folder(tmp_path / "mine")
+    (tmp_path / "mine" / cifar.ARCHIVE).write_bytes(b"")
+    with pytest.raises(Refusal, match="two formats"):
+        prepare(tmp_path / "mine")
+
+
+def test_the_drawn_set_goes_through_an_archive_and_needs_no_network(root: Path) -> None:
+    made, said = prepare("shapes")
+    assert said == []
+    assert made.nature.startswith("shapes: ")
+    assert not list((root / "shapes").rglob("*.tar*"))

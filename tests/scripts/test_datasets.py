@@ -19,8 +19,20 @@ def test_mnist_is_pinned_by_what_its_unpacked_files_are_known_to_be() -> None:
 
 def test_every_set_of_the_project_has_an_identity_and_tells_its_nature() -> None:
     known = load_datasets()
-    assert set(known) == {"digits", "mnist"}
-    assert all(data.sha256 and data.images == {"train": 60000, "test": 10000} for data in known.values())
+    counts = {name: (data.format, data.images["train"], data.images["test"]) for name, data in known.items()}
+    assert counts == {
+        "digits": ("mnist", 60000, 10000),
+        "mnist": ("mnist", 60000, 10000),
+        "shapes": ("cifar-10", 50000, 10000),
+        "cifar-10": ("cifar-10", 50000, 10000),
+    }
+    # Of CIFAR-10's unpacked files nobody publishes checksums: its one archive has one.
+    assert [name for name, data in known.items() if data.sha256 is None] == ["cifar-10"]
+    assert known["cifar-10"].archives == {
+        "cifar-10-python.tar.gz": "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce"
+    }
     assert "not MNIST" in known["digits"].nature
-    assert known["mnist"].mirrors
-    assert all(mirror.startswith("https://") for mirror in known["mnist"].mirrors)
+    assert "not CIFAR-10" in known["shapes"].nature
+    for name in ("mnist", "cifar-10"):
+        assert known[name].mirrors
+        assert all(mirror.startswith("https://") for mirror in known[name].mirrors)

@@ -6,12 +6,13 @@ import pytest
 from scripts import derive as module
 from scripts.catalogue import Workload, load_catalogue
 from scripts.contract import Cell, Data, Machine, Run
+from scripts.data import prepare
 from scripts.derive import check_data, choose_data, derive, find_data
 from scripts.errors import Refusal
 from scripts.prepared import verify
 from scripts.runs import RunFolder
 from tests.scripts.plans import FakeLauncher, plan
-from tests.scripts.small_sets import write_folder
+from tests.scripts.small_sets import write_cifar, write_folder
 
 CATALOGUE = load_catalogue()
 CELL = plan(workloads=("toy",)).cells[0]
@@ -100,13 +101,24 @@ def test_nothing_is_made_for_cells_that_are_barred_anyway(own: str, tmp_path: Pa
     assert launcher.derived == []
 
 
-def test_each_workload_has_its_default_and_what_is_asked_for_goes_to_those_that_read_it() -> None:
-    other = msgspec.structs.replace(CATALOGUE["mnist"], data=["cifar"])
-    catalogue: dict[str, Workload] = {**CATALOGUE, "densenet": other}
+def test_each_workload_has_its_default_and_what_is_asked_for_goes_to_those_that_read_it(
+    tmp_path: Path, own: str
+) -> None:
+    catalogue: dict[str, Workload] = CATALOGUE
     both = {"mnist", "densenet", "mlp"}
-    assert choose_data(both, catalogue, []) == {"mnist": "digits", "densenet": "cifar"}
-    assert choose_data(both, catalogue, ["mnist"]) == {"mnist": "mnist", "densenet": "cifar"}
-    assert choose_data(both, catalogue, ["./own"]) == {"mnist": "./own", "densenet": "./own"}
+    assert choose_data(both, catalogue, []) == {"mnist": "digits", "densenet": "shapes"}
+    assert choose_data(both, catalogue, ["mnist"]) == {"mnist": "mnist", "densenet": "shapes"}
+    assert choose_data(both, catalogue, ["cifar-10"]) == {"mnist": "digits", "densenet": "cifar-10"}
+    # What is given by its place goes to those whose own data have its format.
+    assert choose_data(both, catalogue, [own]) == {"mnist": own, "densenet": "shapes"}
+    name = prepare(own, lambda line: None).name
+    assert choose_data(both, catalogue, [name]) == {"mnist": name, "densenet": "shapes"}
+    archive = str(write_cifar(tmp_path / "cifar"))
+    assert choose_data(both, catalogue, [own, archive]) == {"mnist": own, "densenet": archive}
+    with pytest.raises(Refusal, match="in the format of cifar-10, which nothing that is measured reads"):
+        choose_data({"mnist"}, catalogue, [archive])
+    with pytest.raises(Refusal, match="no such file or folder"):
+        choose_data(both, catalogue, ["./nowhere"])
     with pytest.raises(Refusal, match="there is no data set of what is measured 'mnits'; did you mean mnist"):
         choose_data(both, catalogue, ["mnits"])
     with pytest.raises(Refusal, match="nothing that is measured reads data; leave it out"):

@@ -34,7 +34,7 @@ def test_a_mirror_that_fails_is_told_and_the_next_one_asked(tmp_path: Path, how:
     """D1"""
     said: list[str] = []
     with serve(ARCHIVES, how) as bad, serve(ARCHIVES) as good:
-        fetch(PINS, [bad, good], tmp_path, said.append, QUICK)
+        fetch(PINS, [bad, good], tmp_path, unpack, said.append, QUICK)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == FILES
     # Labels, a hundred bytes of them, may arrive by drops too.
     assert len(said) == 4 or (how == "by drops" and len(said) >= 2)
@@ -44,10 +44,10 @@ def test_a_mirror_that_fails_is_told_and_the_next_one_asked(tmp_path: Path, how:
 def test_where_no_mirror_serves_each_ones_reason_and_the_remedy_are_told(tmp_path: Path) -> None:
     """D1"""
     with serve(ARCHIVES, "403") as bad, pytest.raises(Refusal) as refused:
-        fetch(PINS, [NOWHERE, bad], tmp_path, lambda line: None, QUICK)
+        fetch(PINS, [NOWHERE, bad], tmp_path, unpack, lambda line: None, QUICK)
     message = refused.value.message
     assert refused.value.status == ExitStatus.HOST_CANNOT
-    for words in ("refuses the connection", "403 Forbidden", "--data digits", "--data FOLDER"):
+    for words in ("refuses the connection", "403 Forbidden", "leave --data out", "--data FOLDER"):
         assert words in message
     assert "\n" not in message
     assert list(tmp_path.iterdir()) == []
@@ -55,7 +55,7 @@ def test_where_no_mirror_serves_each_ones_reason_and_the_remedy_are_told(tmp_pat
 
 def test_a_name_that_nobody_knows_is_told_as_such(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match=r"its name is not found|proxy"):
-        fetch(PINS, ["http://no-such-host.invalid/"], tmp_path, lambda line: None, QUICK)
+        fetch(PINS, ["http://no-such-host.invalid/"], tmp_path, unpack, lambda line: None, QUICK)
 
 
 def test_an_archive_that_is_none_though_its_checksum_is_right_is_refused(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_an_archive_that_a_mirror_labels_as_a_compressed_page_is_kept_as_it_is(
 ) -> None:
     """D1"""
     with serve_as_compressed_pages(encoding) as mirror:
-        fetch(PINS, [mirror], tmp_path, lambda line: None, QUICK)
+        fetch(PINS, [mirror], tmp_path, unpack, lambda line: None, QUICK)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == FILES
 
 
@@ -116,7 +116,7 @@ def test_a_proxy_that_fails_is_blamed_and_not_the_mirror(
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(Refusal, match=r"the proxy does not let it through \(refuses the connection\)"):
-        fetch(PINS, ["http://mirror.invalid/"], tmp_path, lambda line: None, QUICK)
+        fetch(PINS, ["http://mirror.invalid/"], tmp_path, unpack, lambda line: None, QUICK)
 
 
 @pytest.mark.parametrize("address", [NOWHERE, "http://127.0.0.1:99999/"])
@@ -124,7 +124,7 @@ def test_a_mirrors_user_and_password_are_not_told(tmp_path: Path, address: str) 
     said: list[str] = []
     private = address.replace("//", "//user:hunter2@")
     with pytest.raises(Refusal) as refused:
-        fetch(PINS, [private, f"{private}other/"], tmp_path, said.append, QUICK)
+        fetch(PINS, [private, f"{private}other/"], tmp_path, unpack, said.append, QUICK)
     assert address in refused.value.message
     assert said
     for text in (refused.value.message, *said):
