@@ -19,6 +19,7 @@ from workloads import SCHEMA, cell, clock, content, environment, machine, result
 from workloads.fault import Fault
 
 SIGNAL_S = 2
+EPOCHS = "epochs.jsonl"
 PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 
 
@@ -44,7 +45,8 @@ def main(arguments):
     except Fault as fault:
         print("workloads: %s" % fault.message, file=sys.stderr)
         return 2
-    answer = launch(one, os.path.join(os.path.dirname(os.path.abspath(options.result or "")), "derived"))
+    folder = os.path.dirname(os.path.abspath(options.result)) if options.result else None
+    answer = launch(one, folder)
     if options.cell is None:
         shutil.rmtree(one["cache"], ignore_errors=True)
         print(summary.describe(answer))
@@ -74,18 +76,19 @@ def parse(arguments):
     return options
 
 
-def launch(one, derived):
+def launch(one, folder):
     """Prove, measure or prepare for a cell; whatever happens to it becomes a result.
 
     Args:
         one: the cell, decoded.
-        derived: folder that preparing makes.
+        folder: where the result goes, and beside it what preparing makes and what is known of each epoch;
+            ``None`` for a person, who reads that here.
     """
     started, begin = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), clock.Clock().now_ns()
     # Before the framework's own threads are there to be counted as load.
     surroundings = environment.describe()
     try:
-        answer = attempt(one, derived)
+        answer = attempt(one, folder)
     except Exception as error:  # noqa: BLE001
         # A loader's worker that dies is told by a signal, whose handler raises wherever this process is:
         # while it deals with what the death broke, too.
@@ -101,11 +104,13 @@ def launch(one, derived):
     return answer
 
 
-def attempt(one, derived):
+def attempt(one, folder):
     try:
         if content.sha256(one["workload"]) != one["identity"]["workload_sha256"]:
             raise Fault("identity", "the sources of %s changed since the run was planned" % one["workload"])
-        return prepare(one, derived) if one["purpose"] == "prepare" else run(one)
+        return (
+            prepare(one, os.path.join(folder, "derived")) if one["purpose"] == "prepare" else run(one, folder)
+        )
     except Fault as fault:
         return fail(fault.status, fault.kind, fault.message)
     except clock.ClockError as error:
@@ -139,7 +144,7 @@ def prepare(one, folder):
     return {"status": "prepared"}
 
 
-def run(one):
+def run(one, folder):
     from workloads import frameworks, measurement, proof
 
     timer = clock.Clock()
@@ -147,7 +152,12 @@ def run(one):
     framework = frameworks.load(one)
     import_s = (timer.now_ns() - begin) / 1e9
     if one["purpose"] == "measure":
-        return measurement.measure(one, framework, import_s)
+        keep = (
+            print_epoch
+            if folder is None
+            else lambda found: result.append(os.path.join(folder, EPOCHS), found)
+        )
+        return measurement.measure(one, framework, import_s, keep=keep)
     proved = proof.prove(one, framework)
     if proved["holds"]:
         return {"status": "proved", "proof": proved}
@@ -158,6 +168,12 @@ def run(one):
         "%s is %.9g where %.9g was expected" % (worst["name"], worst["value"], worst["expected"]),
     )
     return dict(answer, proof=proved)
+
+
+def print_epoch(found):
+    """Tell a person of an epoch as it ends."""
+    named = ("%s %.4g" % (name, value) for name, value in sorted(found.items()) if isinstance(value, float))
+    print("  %s, epoch %d: %s" % (found["measure"], found["epoch"], ", ".join(named)), flush=True)
 
 
 def fail(status, kind, message):

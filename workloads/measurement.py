@@ -1,6 +1,7 @@
 """Measuring a cell: one launch, its phases timed apart."""
 
 import importlib
+import math
 import resource
 
 from workloads import clock, machine, process_tree, proof, protocol, steady
@@ -11,7 +12,7 @@ from workloads.fault import Fault
 KEPT = 5
 
 
-def measure(cell, framework, import_s, timer=None):
+def measure(cell, framework, import_s, timer=None, keep=None):
     """Build the variant and measure what the cell asks for.
 
     Args:
@@ -19,6 +20,8 @@ def measure(cell, framework, import_s, timer=None):
         framework: the framework's ``Framework``, loaded.
         import_s: seconds that loading took.
         timer: a ``clock.Clock``; the real one by default.
+        keep: is called after each epoch with what is known of it, a dictionary; what a launch that dies
+            later leaves behind.
 
     Returns:
         the fields of the contract's ``Result`` that a measured launch has.
@@ -40,17 +43,19 @@ def measure(cell, framework, import_s, timer=None):
     losses = []  # type: list
     for name in cell["measures"]:
         work = count_work(cell["parameters"], name)
+        subject.start()
         if name.endswith("_epoch"):
-            record, tensor = measure_epochs(cell, subject, name, framework, limits, timer, work)
+            record, tensor = measure_epochs(cell, subject, name, framework, limits, timer, work, keep)
         else:
             record, first = protocol.measure(subject.units[name], framework.synchronise, limits, timer, KEPT)
             tensors = [tensor for value in first for tensor in subject.losses(value)]
-            tensor = tensors[0]
+            tensor = subject.observe() if subject.observe else tensors[0]
             # Each launch starts from the canonical parameters; only its first measure does.
             losses = losses or [float(framework.read(tensor)) for tensor in tensors]
         record.setdefault("series", {})
         record.setdefault("figures", {}).update(subject.figures)
-        record.update(name=name, work=work, loop=subject.loop, host_reads=subject.host_reads)
+        record.update(name=name, work=work, loop=subject.loop)
+        record["host_reads"] = subject.host_reads.get(name, 0)
         measures.append(record)
         device = device or describe_device(cell, framework, tensor)
     if read_settings(cell, framework, subject) != settings:
@@ -70,7 +75,7 @@ def measure(cell, framework, import_s, timer=None):
             "sampling_s": sum(sum(record["samples_s"]) * record["repeats"] for record in measures),
         },
         "measures": measures,
-        "losses": proof.judge_losses(cell, losses),
+        "losses": proof.judge_losses(cell, losses, subject.recipe),
         "synchronisation": framework.synchronisation,
         "settings": settings,
         "device": device,
@@ -87,27 +92,40 @@ def measure(cell, framework, import_s, timer=None):
     return answer
 
 
-def measure_epochs(cell, subject, name, framework, limits, timer, work):
+def measure_epochs(cell, subject, name, framework, limits, timer, work, keep=None):
     """Time epochs, and read what each left behind.
 
     Returns:
         (record, tensor): the contract's fields, and something that an epoch handed out or computed.
     """
+    series = {"epoch_s": []}  # type: dict
+    apart_s = 0.0
+
+    def tell(epoch, seconds):
+        nonlocal apart_s
+        begin_s = process_tree.cpu_s()
+        further = epoch.after() if epoch.after else {}
+        found = {key: read_number(framework, value) for key, value in dict(epoch.series, **further).items()}
+        found["epoch_s"] = seconds
+        if epoch.waiting_s is not None:
+            found["waiting_share"] = epoch.waiting_s / seconds
+        for key, value in found.items():
+            series.setdefault(key, []).append(value)
+        if keep is not None:
+            keep(dict(found, measure=name, epoch=len(series["epoch_s"])))
+        apart_s += process_tree.cpu_s() - begin_s
+
     begin_s = process_tree.cpu_s()
-    record, values, seconds = protocol.measure_epochs(
+    record, values, _ = protocol.measure_epochs(
         subject.units[name],
         framework.synchronise,
         cell["parameters"]["epochs"],
         timer,
         limits["budget_s"],
         subject.whole,
+        tell,
     )
-    cpu_s = process_tree.cpu_s() - begin_s
-    series = {"epoch_s": seconds}
-    for key in values[0].series:
-        series[key] = [float(framework.read(value.series[key])) for value in values]
-    if values[0].waiting_s is not None:
-        series["waiting_share"] = [value.waiting_s / epoch_s for value, epoch_s in zip(values, seconds)]
+    cpu_s = process_tree.cpu_s() - begin_s - apart_s
     later = values[1:] or values
     figures = {key: steady.median([value.figures[key] for value in later]) for key in later[0].figures}
     images = sum(value.images for value in values)
@@ -117,8 +135,18 @@ def measure_epochs(cell, subject, name, framework, limits, timer, work):
         figures["images"] = images
     if "waiting_share" in series:
         figures["waiting_share"] = steady.median(series["waiting_share"][1:] or series["waiting_share"])
+    if "validation_accuracy" in series:
+        known = [value for value in series["validation_accuracy"] if value is not None]
+        figures.update({"best_validation_accuracy": max(known)} if known else {})
     record.update(series=series, figures=figures)
     return record, values[-1].tensor
+
+
+def read_number(framework, value):
+    """Read a number, be it on the device or here already; ``None`` where it is not finite, which JSON has no
+    word for."""
+    number = float(value if isinstance(value, (float, int)) else framework.read(value))
+    return number if math.isfinite(number) else None
 
 
 def read_memory(framework, subject):
@@ -176,6 +204,8 @@ def warn(cell, measures):
     usable = machine.usable_cpus()
     if cell["threads"]["intra_op"] > usable:
         warnings.append("%d threads on %d usable CPUs" % (cell["threads"]["intra_op"], usable))
+    if any(None in values for record in measures for values in record["series"].values()):
+        warnings.append("training diverged: a loss is not finite")
     least = cell["protocol"]["min_samples"]
     # An epoch is as long as it is: of those there are as many as fit.
     short = [record for record in measures if record["stopped_by"] == "budget" and not record["series"]]

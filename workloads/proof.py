@@ -51,7 +51,9 @@ def find_judge(cell, subject):
         Fault: there is none.
     """
     data = cell.get("data")
-    judge, sha256 = trajectory.find(cell["workload"], cell["parameters"], data["sha256"] if data else None)
+    judge, sha256 = trajectory.find(
+        cell["workload"], cell["parameters"], data["sha256"] if data else None, subject.recipe
+    )
     if judge is None and subject.judge is not None:
         judge = subject.judge()
         sha256 = hashlib.sha256(json.dumps(judge, sort_keys=True).encode()).hexdigest()
@@ -67,16 +69,23 @@ def find_judge(cell, subject):
 def compare(cell, framework, subject, start, judge):
     """Yield a check for each quantity: first loss, gradients, change of a unit, later losses."""
     exact, loose = cell["tolerances"]["gradients"], cell["tolerances"]["update"]
-    loss, gradients = subject.gradients()
-    yield check("loss[0]", judge["losses"][0], float(framework.read(loss)), judge["losses"][0], exact)
-    for one in compare_tensors("gradient", judge["gradients"], gradients, exact):
-        yield one
+    if subject.gradients is not None:
+        loss, gradients = subject.gradients()
+        yield check("loss[0]", judge["losses"][0], float(framework.read(loss)), judge["losses"][0], exact)
+        for one in compare_tensors("gradient", judge["gradients"], gradients, exact):
+            yield one
 
     unit = subject.step or subject.units[cell["measures"][0]]
     losses = [float(framework.read(value)) for value in subject.losses(unit())]
+    if subject.applied is not None:
+        for one in compare_tensors("gradient", judge["gradients"], subject.applied(), exact):
+            yield one
+    if subject.statistics is not None:
+        for one in compare_tensors("statistics", judge["statistics"], subject.statistics(), exact):
+            yield one
     # Judged as a change: a value hides a wrong step behind the parameter it is small against.
     after = subject.parameters()
-    changes = {name: after[name] - start[name] for name in start}
+    changes = subject.summarised({name: after[name] - start[name] for name in start})
     for one in compare_tensors("change", judge["changes"][str(len(losses))], changes, loose):
         yield one
     units = 1
@@ -118,7 +127,7 @@ def check(name, expected, value, scale, tolerance):
     }
 
 
-def judge_losses(cell, values):
+def judge_losses(cell, values, recipe=None):
     """Compare the first losses of a measured launch with the trajectory, in the cell's precision.
 
     Returns:
@@ -127,7 +136,7 @@ def judge_losses(cell, values):
     if cell["role"] == "ceiling" or not values:
         return None
     data = cell.get("data")
-    judge, _ = trajectory.find(cell["workload"], cell["parameters"], data["sha256"] if data else None)
+    judge, _ = trajectory.find(cell["workload"], cell["parameters"], data["sha256"] if data else None, recipe)
     if judge is None:
         return None
     expected = judge["losses"][: len(values)]

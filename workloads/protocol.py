@@ -22,6 +22,8 @@ OVERRUN = 2
 """`min_samples` may take the budget so many times; then what is there must do (one sample at least)."""
 
 Unit = Callable[[], Any]
+"""Does one unit of work. One that has a method ``many`` does so many at once, where it is not this module's
+loop that drives the work, such as Keras's ``fit``."""
 Record = Dict[str, Any]
 
 
@@ -74,6 +76,7 @@ def measure_epochs(
     clock: Clock,
     budget_s: float,
     whole: bool = False,
+    tell: Callable[[Any, float], Any] = lambda value, seconds: None,
 ) -> Tuple[Record, List[Any], List[float]]:
     """Time epochs one by one, with neither warm-up nor calibration.
 
@@ -88,6 +91,7 @@ def measure_epochs(
             first there is in any case.
         whole: all ``epochs`` are one sample, the first among them, as with a stopwatch: the sample is their
             mean, and the budget is of no account.
+        tell: is called after each epoch, outside of its time, with what the unit returned and its seconds.
 
     Returns:
         the fields as `measure` gives them, what each unit returned, and the seconds that each took.
@@ -104,6 +108,7 @@ def measure_epochs(
         epoch_s, value = _time_whole(unit, synchronise, clock)
         seconds.append(epoch_s)
         values.append(value)
+        tell(value, epoch_s)
     warmup = {"samples_s": [], "ended_by": "none", "seconds": 0.0}
     samples_s = [sum(seconds) / epochs] if whole else seconds[1:] or seconds
     return _record(epochs if whole else 1, samples_s, seconds[0], warmup, stopped_by), values, seconds
@@ -121,12 +126,15 @@ def time_units(unit: Unit, synchronise: Callable[[], Any], repeats: int, clock: 
         ClockError: the duration was zero, negative or not finite.
     """
     now_ns = clock.now_ns
-    rounds = itertools.repeat(None, repeats)
+    many = getattr(unit, "many", None)
+    rounds = itertools.repeat(None, repeats if many is None else 0)
     collecting = gc.isenabled()
     gc.disable()
     try:
         synchronise()
         start_ns = now_ns()
+        if many is not None:
+            many(repeats)
         for _ in rounds:
             unit()
         synchronise()

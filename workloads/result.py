@@ -1,4 +1,4 @@
-"""Writing a result, whole or not at all."""
+"""Writing a result, whole or not at all; and what is known of it before its end."""
 
 import json
 import os
@@ -25,3 +25,14 @@ def write(path, result):
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def append(path, found):
+    """Add ``found`` as a line of JSON to ``path``, at once: what a launch that dies later leaves behind.
+
+    Raises:
+        ValueError: a number in it is not finite.
+        OSError: the disk is full or the folder cannot be written.
+    """
+    with open(path, "a") as file:
+        file.write(json.dumps(found, allow_nan=False, sort_keys=True) + "\n")

@@ -13,7 +13,11 @@ class Subject(object):
         parameters: a call that returns the trainable parameters likewise.
         settings: settings of this variant, to stand beside the framework's own.
         loop: who drives the steps: ``hand-written``, ``fit`` or ``loader``.
-        host_reads: values that one unit of a measure reads from the device.
+        host_reads: values that one unit of a measure reads from the device, by measure; 0 where none is
+            named.
+        observe: a call that returns a tensor which the work computed, where losses do not come as tensors.
+        start: a call that goes back to the canonical start; made before each measure.
+        recipe: of the trajectory, where a workload has several for the same parameters.
         figures: further figures of every measure, by name with its unit.
         whole: whether all epochs are one sample, as with a stopwatch.
         first_losses: a call that trains from the canonical start as the trajectory does, for so many steps,
@@ -26,6 +30,10 @@ class Subject(object):
 
         step: a call that makes one training step and returns what ``losses`` reads. By default, a unit of the
             cell's first measure.
+        applied: a call that returns the gradients of the first step as the optimiser got them, after it,
+            where ``gradients`` is ``None``: nothing is then differentiated but what is measured.
+        statistics: a call that returns what else the first step changed, such as running means.
+        summarised: a call that turns changes by tensor into those that are judged.
         checks: counts that have to be equal: name, expected, found.
         judge: a call that computes the trajectory where none is committed. ``None`` where one must be.
     """
@@ -38,13 +46,19 @@ class Subject(object):
         parameters=None,
         settings=None,
         loop="hand-written",
-        host_reads=0,
+        host_reads=None,
+        observe=None,
+        start=None,
+        recipe=None,
         figures=None,
         whole=False,
         first_losses=None,
         under_load=None,
         close=None,
         step=None,
+        applied=None,
+        statistics=None,
+        summarised=None,
         checks=(),
         judge=None,
     ):
@@ -54,12 +68,18 @@ class Subject(object):
         self.parameters = parameters
         self.settings = settings or {}
         self.loop = loop
-        self.host_reads = host_reads
+        self.host_reads = host_reads or {}
+        self.observe = observe
+        self.start = start or (lambda: None)
+        self.recipe = recipe
         self.figures = figures or {}
         self.whole = whole
         self.first_losses = first_losses
         self.under_load = under_load
         self.close = close or (lambda: None)
         self.step = step
+        self.applied = applied
+        self.statistics = statistics
+        self.summarised = summarised or (lambda changes: changes)
         self.checks = checks
         self.judge = judge

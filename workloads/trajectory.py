@@ -20,8 +20,8 @@ def path(workload):
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), workload, "trajectories.json")
 
 
-def find(workload, parameters, data_sha256=None):
-    """Return the committed trajectory for these parameters and data, and the sha256 of its file.
+def find(workload, parameters, data_sha256=None, recipe=None):
+    """Return the committed trajectory for these parameters, data and recipe, and the sha256 of its file.
 
     Returns:
         (trajectory, sha256), the trajectory ``None`` where none was committed for them.
@@ -29,7 +29,9 @@ def find(workload, parameters, data_sha256=None):
     with open(path(workload), "rb") as file:
         content = file.read()
     for trajectory in json.loads(content.decode()):
-        if trajectory.get("data") == data_sha256 and is_for(trajectory, parameters):
+        if trajectory.get("recipe") != recipe or trajectory.get("data") not in (None, data_sha256):
+            continue
+        if is_for(trajectory, parameters):
             return trajectory, hashlib.sha256(content).hexdigest()
     return None, hashlib.sha256(content).hexdigest()
 

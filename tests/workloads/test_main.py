@@ -237,7 +237,7 @@ def test_a_loaders_worker_does_not_wait_for_the_input():
 def test_what_befell_a_loaders_worker_is_told_in_one_line(monkeypatch, capfd, raised, kind, message):
     """N3, C4"""
 
-    def fail(one):
+    def fail(one, folder):
         raise raised
 
     monkeypatch.setattr(main, "run", fail)
@@ -257,7 +257,7 @@ def test_a_signals_handler_that_raises_while_a_failure_is_dealt_with_changes_not
             raise RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed")
         return real(error)
 
-    def fail(one):
+    def fail(one, folder):
         raise ValueError("what the death broke")
 
     monkeypatch.setattr(main, "run", fail)
