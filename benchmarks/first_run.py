@@ -28,6 +28,8 @@ def main(arguments: Sequence[str]) -> ExitStatus:
     parser.add_argument("--profile", default="quick", choices=("smoke", "quick"))
     profile = parser.parse_args(arguments).profile
     bound_s = load_catalogue()["mlp"].profiles[profile].bound_s
+    if bound_s is None:
+        raise SystemExit(f"the profile {profile} has no bound to be held")
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder, "rematch")
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from scripts.contract import Cell, Protocol
-from scripts.order import count_at_once
+from scripts.order import count_at_once, count_launches
 from scripts.profiles import Profile
 
+UNBOUNDED_S = 1e6
+"""Stands for as long as it takes."""
 USED = 0.92
 """Of a bound; the rest is for planning, for the tables and for a machine slower than expected."""
 MOST_S = 12.0
@@ -25,23 +27,22 @@ RELATIVE_WIDTH = 0.005
 
 def divide_bound(
     cells: Sequence[Cell],
-    bound_s: float,
+    bound_s: float | None,
     overheads_s: Mapping[str, float],
     blocks: int,
     profile: Profile,
     cpus: int,
 ) -> list[Cell]:
-    """Give the cells of one workload the time that its bound leaves for warm-up and sampling.
+    """Give the cells of one workload the time that its bound leaves for warm-up and sampling, or without a
+    bound, all that they take.
 
     The same for every measure, since what is sampled longer would be known better.
     """
-    shares = sum(count_launches(cell, blocks, profile) * len(cell.measures) for cell in cells)
+    if bound_s is None:
+        return [allot(cell, UNBOUNDED_S, profile) for cell in cells]
+    shares = sum(count_launches(cell, blocks) * len(cell.measures) for cell in cells)
     most = max(len(cell.measures) for cell in cells)
-    free_s = (
-        bound_s
-        - _sum_overheads(cells, overheads_s, blocks, profile)
-        - estimate_proofs(cells, overheads_s, cpus)
-    )
+    free_s = bound_s - _sum_overheads(cells, overheads_s, blocks) - estimate_proofs(cells, overheads_s, cpus)
     # Of epochs, one after the first is always taken.
     least_s = LEAST_OF_EPOCHS_S if all(map(_has_epochs, cells)) else profile.least_s / most
     share_s = max(min(free_s / shares, MOST_S / most), least_s)
@@ -72,21 +73,18 @@ def allot(cell: Cell, share_s: float, profile: Profile) -> Cell:
     return replace(cell, protocol=protocol)
 
 
-def count_launches(cell: Cell, blocks: int, profile: Profile) -> int:
-    """Count the measured launches of a cell."""
-    return min(blocks, profile.ceiling_blocks) if cell.role == "ceiling" else blocks
-
-
 def estimate_launch(cell: Cell, overhead_s: float) -> float:
     """Seconds that a launch is expected to take."""
     if cell.purpose == "proof":
         return overhead_s
+    if cell.expected_s is not None:
+        return overhead_s + cell.expected_s
     return overhead_s + (cell.protocol.budget_s + cell.protocol.warmup_s) * len(cell.measures)
 
 
 def limit_launch(cell: Cell, overhead_s: float) -> float:
     """Seconds after which a launch is taken to hang."""
-    return 60 + 5 * estimate_launch(cell, overhead_s)
+    return 60 + (5 if cell.expected_s is None else 50) * estimate_launch(cell, overhead_s)
 
 
 def estimate_proofs(cells: Sequence[Cell], overheads_s: Mapping[str, float], cpus: int) -> float:
@@ -95,20 +93,14 @@ def estimate_proofs(cells: Sequence[Cell], overheads_s: Mapping[str, float], cpu
     return max([sum(each) / count_at_once(cpus), *each]) * CROWDED if each else 0.0
 
 
-def estimate_blocks(
-    cells: Sequence[Cell], overheads_s: Mapping[str, float], blocks: int, profile: Profile
-) -> float:
+def estimate_blocks(cells: Sequence[Cell], overheads_s: Mapping[str, float], blocks: int) -> float:
     """Seconds that the measured launches are expected to take, one after the other."""
-    return sum(
-        count_launches(cell, blocks, profile) * estimate_launch(cell, overheads_s[cell.id]) for cell in cells
-    )
+    return sum(count_launches(cell, blocks) * estimate_launch(cell, overheads_s[cell.id]) for cell in cells)
 
 
 def _has_epochs(cell: Cell) -> bool:
     return all(name.endswith("_epoch") for name in cell.measures)
 
 
-def _sum_overheads(
-    cells: Sequence[Cell], overheads_s: Mapping[str, float], blocks: int, profile: Profile
-) -> float:
-    return sum(count_launches(cell, blocks, profile) * overheads_s[cell.id] for cell in cells)
+def _sum_overheads(cells: Sequence[Cell], overheads_s: Mapping[str, float], blocks: int) -> float:
+    return sum(count_launches(cell, blocks) * overheads_s[cell.id] for cell in cells)

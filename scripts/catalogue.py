@@ -44,7 +44,8 @@ class VariantEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ProfileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a profile changes, and the time it may take."""
 
-    bound_s: Duration
+    bound_s: Duration | None = None
+    """None where it takes as long as it takes."""
     parameters: dict[str, Parameter] = {}
     measures: Annotated[list[Name], Meta(min_length=1)] | None = None
     """Of the fair edition, in place of all that it has."""
@@ -52,6 +53,12 @@ class ProfileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Variants that take a measure, where not all do."""
     overheads_s: dict[Name, Duration] = {}
     """In place of the variants' own, where parameters differ much."""
+    blocks: Annotated[int, Meta(ge=1)] | None = None
+    """At most so many hold this workload's cells, where launches take long."""
+    variants: list[Name] = []
+    """Only these; all that the profile asks for by default."""
+    epochs_s: dict[Name, Duration] = {}
+    """By kind of device, what an epoch is expected to take where all of them are taken."""
 
 
 class TolerancesEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -133,7 +140,11 @@ def _read(path: Path) -> Workload:
     for name, profile in workload.profiles.items():
         if unknown := set(profile.parameters) - set(workload.parameters):
             raise Refusal(f"{path}: profile {name!r} sets unknown parameters {', '.join(sorted(unknown))}")
-        named = {*profile.overheads_s, *(variant for only in profile.only.values() for variant in only)}
+        named = {
+            *profile.overheads_s,
+            *profile.variants,
+            *(variant for only in profile.only.values() for variant in only),
+        }
         if strange := named - set(workload.variants):
             raise Refusal(f"{path}: profile {name!r} names unknown variants {', '.join(sorted(strange))}")
     return workload

@@ -19,6 +19,7 @@ from scripts.contract import (
 )
 from scripts.errors import Refusal
 from scripts.options import Options
+from scripts.profiles import PROFILES
 
 A_A = "_aa"
 UNDECIDED = Protocol(budget_s=1, warmup_s=1, sample_s=1, min_samples=1, max_samples=1, relative_width=1)
@@ -60,6 +61,8 @@ class CellMaker:
         self.workload = workload
         self.around = around
         self.profile = workload.profiles[profile]
+        self.scale = PROFILES[profile]
+        self.asked_blocks = options.blocks
         self.device = options.device or "cpu"
         self.precisions: Sequence[Precision] = options.precisions or ("fp32",)
         threads = options.threads or around.cpus_usable
@@ -115,7 +118,21 @@ class CellMaker:
             cache="",
             cache_state="fresh",
             baseline=self.baseline,
+            blocks=self._count_blocks(role),
+            expected_s=self._expect_epochs(),
         )
+
+    def _count_blocks(self, role: Role) -> int | None:
+        """What is no contest needs few blocks; so many are never too many where the user asks for a
+        number."""
+        if role == "ceiling":
+            return self.scale.ceiling_blocks
+        return None if self.asked_blocks else self.profile.blocks
+
+    def _expect_epochs(self) -> float | None:
+        epoch_s = self.profile.epochs_s.get(self.device.partition(":")[0])
+        epochs = {**self.workload.parameters, **self.profile.parameters}.get("epochs")
+        return epoch_s * epochs if epoch_s is not None and isinstance(epochs, int) else None
 
     def _choose_measures(self, variant: str, edition: Edition) -> list[str]:
         own = self.workload.editions[edition].measures

@@ -45,9 +45,9 @@ def describe_plan(plan: Plan, catalogue: Mapping[str, Workload], say: Say) -> No
     for note in plan.notes:
         say(f"note: {note}")
     estimate_s = plan.estimate_s()
-    allowed = describe_duration(plan.bound_s)
+    allowed = "as long as it takes" if plan.bound_s is None else describe_duration(plan.bound_s)
     say(f"about {describe_duration(estimate_s)}, environments apart; the profile allows {allowed}")
-    if estimate_s > plan.bound_s * ROUNDING:
+    if plan.bound_s is not None and estimate_s > plan.bound_s * ROUNDING:
         say("note: what is asked for takes longer; fewer --variant, --edition or --blocks take less")
 
 

@@ -26,6 +26,7 @@ from scripts.contract import Cell, Result, Run
 from scripts.decode import LeftOut, check_version, decode_result, explain, read_bytes
 from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.observation import Observation, Observer
+from scripts.order import count_launches
 from scripts.output import PipedConsole
 from scripts.renderings import print_comparison, render_csv, render_markdown
 from scripts.runs import RUNS, RunFolder, write_whole
@@ -217,7 +218,7 @@ def _summarise(run: str, record: Run | None, launches: dict[tuple[str, int | Non
             else []
         )
         # Ceilings need not stand in every block; what was skipped, or not proved, is not launched again.
-        wanted = record.blocks if record and cell.role != "ceiling" else 1
+        wanted = count_launches(cell, record.blocks) if record and cell.role != "ceiling" else 1
         planned += max(wanted, len(found))
         if not lost and "skipped" not in found:
             missing += max(0, wanted - len(found))

@@ -141,6 +141,10 @@ class Cell(msgspec.Struct, frozen=True):
     baseline: Name | None = None
     """Variant that this cell's group is compared with; none for ceilings."""
     data: Data | None = None
+    blocks: Annotated[int, Meta(ge=1)] | None = None
+    """Blocks that hold this cell, from the first on, where not all do."""
+    expected_s: Duration | None = None
+    """What sampling is expected to take, where the budget is no measure of that."""
     device_index: Count | None = None
     """Index of the GPU as the launched process numbers those that it sees; N of ``device`` where none."""
 
@@ -150,7 +154,8 @@ class Cause(msgspec.Struct, frozen=True):
 
     kind: Name
     """From a closed list of words, such as ``signal``, ``out-of-memory``, ``time-limit``, ``import``,
-    ``device``, ``precision``, ``losses``, ``exception``, ``exit``, ``result``, ``python``, ``lock``."""
+    ``device``, ``precision``, ``no-effect``, ``losses``, ``exception``, ``exit``, ``result``, ``python``,
+    ``lock``."""
     message: str
     """One line for the table."""
 
@@ -178,7 +183,8 @@ class Measure(msgspec.Struct, frozen=True):
 
     name: Name
     """``call``, ``step``, ``load_epoch``, ``train_epoch``, ``validate_epoch``,
-    ``train_validate_epoch``; of the ceiling ``matmul_N`` and ``copy``."""
+    ``train_validate_epoch``, ``article_epoch`` (an epoch as an article's sides counted theirs); of the
+    ceiling ``matmul_N`` and ``copy``."""
     work: dict[str, Annotated[float, Meta(gt=0)]]
     """Work in one unit, by what is counted: ``steps``, ``images``, ``flop``, ``bytes``."""
     loop: Literal["hand-written", "fit", "loader"]
@@ -198,7 +204,8 @@ class Measure(msgspec.Struct, frozen=True):
     ``waiting_share``, ``learning_rate``."""
     figures: dict[str, float] = {}
     """Further figures with their unit in the name: ``construct_s``, ``first_batch_s``, ``closing_s``,
-    ``cpu_s_per_image``, ``waiting_share``, and ``images`` where epochs hand out others than ``work`` says."""
+    ``cpu_s_per_image``, ``waiting_share``, ``best_validation_accuracy``, and ``images`` where epochs hand
+    out others than ``work`` says."""
 
 
 class Losses(msgspec.Struct, frozen=True):

@@ -21,8 +21,9 @@ from scripts.runs import RunFolder, write_whole
 
 PRIMING_LIMIT_S = 7200.0
 """For all kernels of a framework from PTX: half an hour was reported."""
-SKIPPING = ("python", "import", "precision")
-"""Causes of a launch that was never started because this machine lacks something."""
+SKIPPING = ("python", "import", "precision", "no-effect")
+"""Causes of a launch that was never started because it would show nothing on this machine, or this machine
+lacks something."""
 
 
 @dataclass(frozen=True)

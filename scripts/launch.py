@@ -16,6 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from scripts.contract import Cell, Result
+from scripts.epochs import NAME as EPOCHS
+from scripts.epochs import count_epochs, keep_epochs
 from scripts.errors import ExitStatus, Refusal
 from scripts.prepared import locate
 from scripts.process import Child, Ending
@@ -176,7 +178,8 @@ class FileLauncher(abc.ABC):
                 exchange.mkdir()
                 seen = self._look(cell, private)
                 (exchange / "cell.json").write_bytes(msgspec.json.encode(seen))
-                ending = self._run(cell, private, log, limit_s)
+                with keep_epochs(exchange / EPOCHS, log.with_suffix(f".{EPOCHS}")):
+                    ending = self._run(cell, private, log, limit_s)
             except OSError as error:
                 where = error.filename or self._private
                 raise Refusal(
@@ -185,9 +188,19 @@ class FileLauncher(abc.ABC):
             kept = replace(seen, data=cell.data)
             log_name = str(log.relative_to(self.folder.path))
             result = settle(seen, kept, exchange / "result.json", ending, log, log_name, started, limit_s)
+            result = self._tell_epochs(result, log.with_suffix(f".{EPOCHS}"))
             if target is not None and result.status == "prepared":
                 copy_plain(exchange / "derived", target)
         return Launched(result, ending.seconds)
+
+    def _tell_epochs(self, result: Result, kept: Path) -> Result:
+        """Say of a launch that failed how far it came."""
+        count = count_epochs(kept)
+        if result.status != "failed" or result.cause is None or not count:
+            return result
+        where = kept.relative_to(self.folder.path)
+        message = f"{result.cause.message}; {count} epoch{'s' * (count > 1)} before that are in {where}"
+        return replace(result, cause=replace(result.cause, message=message))
 
     @contextlib.contextmanager
     def _open_private(self) -> Iterator[Path]:

@@ -10,19 +10,19 @@ from scripts.contract import Cell, Threads
 MAX_PROOFS_AT_ONCE = 4
 
 
-def order_blocks(cells: Sequence[Cell], blocks: int, seed: int, ceiling_blocks: int) -> list[list[Cell]]:
+def order_blocks(cells: Sequence[Cell], blocks: int, seed: int) -> list[list[Cell]]:
     """Draw the order of the measured launches: randomised complete blocks.
 
     In every block the comparison groups come in random order, and the cells of a group one after the
-    other, in random order too: what drifts slowly then hits all cells of a group alike. Ceilings, which
-    are no contest, are in the first ``ceiling_blocks`` blocks only.
+    other, in random order too: what drifts slowly then hits all cells of a group alike. A cell that not all
+    blocks hold is in the first ones.
     """
     ordered = []
     for block in range(blocks):
         chance = random.Random(f"{seed}/{block}")
         groups: dict[tuple[object, ...], list[Cell]] = {}
         for cell in cells:
-            if cell.role != "ceiling" or block < ceiling_blocks:
+            if block < count_launches(cell, blocks):
                 groups.setdefault(group_of(cell), []).append(cell)
         members = list(groups.values())
         chance.shuffle(members)
@@ -31,6 +31,11 @@ def order_blocks(cells: Sequence[Cell], blocks: int, seed: int, ceiling_blocks: 
         flat = [cell for group in members for cell in group]
         ordered.append([replace(cell, block=block, position=at) for at, cell in enumerate(flat)])
     return ordered
+
+
+def count_launches(cell: Cell, blocks: int) -> int:
+    """Count the measured launches of a cell in a run of so many blocks."""
+    return blocks if cell.blocks is None else min(blocks, cell.blocks)
 
 
 def make_proofs(cells: Iterable[Cell], cpus_usable: int) -> list[Cell]:

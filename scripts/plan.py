@@ -29,8 +29,9 @@ class Plan:
     seed: int
     overheads_s: Mapping[str, float]
     """By cell id: seconds of a launch outside warm-up and sampling."""
-    bound_s: float
-    """What the profile allows the planned workloads together, ceilings included."""
+    bound_s: float | None
+    """What the profile allows the planned workloads together, ceilings included; none where one of them
+    takes as long as it takes."""
     cpus_usable: int
     notes: Sequence[str] = ()
     """What the user did not ask for in so many words."""
@@ -40,11 +41,11 @@ class Plan:
         return PROFILES[self.profile]
 
     def order(self) -> list[list[Cell]]:
-        return order_blocks(self.cells, self.blocks, self.seed, self.scale.ceiling_blocks)
+        return order_blocks(self.cells, self.blocks, self.seed)
 
     def estimate_s(self) -> float:
         proofs_s = estimate_proofs(self.cells, self.overheads_s, self.cpus_usable)
-        return proofs_s + estimate_blocks(self.cells, self.overheads_s, self.blocks, self.scale)
+        return proofs_s + estimate_blocks(self.cells, self.overheads_s, self.blocks)
 
 
 def make_plan(options: Options, catalogue: Mapping[str, Workload], around: Surroundings) -> Plan:
@@ -57,12 +58,15 @@ def make_plan(options: Options, catalogue: Mapping[str, Workload], around: Surro
     profile = PROFILES[profile_name]
     blocks = options.blocks or profile.blocks
     named = find_names("workload", options.workloads or catalogue, catalogue)
+    lacking = [name for name in named if profile_name not in catalogue[name].profiles]
+    if not profile.needed and not options.workloads:
+        named = [name for name in named if name not in lacking]
     known = [variant for name in named for variant in catalogue[name].variants]
     find_names("variant", options.variants, known)
     find_names("baseline", [options.baseline] if options.baseline else [], known)
     find_names("stack", options.stacks, [place.name for place in around.places])
 
-    notes: list[str] = []
+    notes = [f"{name} is left out: it has no profile {profile_name}" for name in lacking if name not in named]
     contests = [name for name in named if not catalogue[name].ceiling]
     found: dict[str, list[Cell]] = {}
     for name in contests:
@@ -88,10 +92,11 @@ def make_plan(options: Options, catalogue: Mapping[str, Workload], around: Surro
         if options.budget_s is not None:
             found[name] = share_budget(found[name], options.budget_s, profile)
         else:
-            own_s = bound_s * USED - (ceiling_s / len(contests) if name in contests else 0)
+            ceilings_s = ceiling_s / len(contests) if name in contests else 0
+            own_s = None if bound_s is None else bound_s * USED - ceilings_s
             found[name] = divide_bound(found[name], own_s, overheads_s, blocks, profile, around.cpus_usable)
         if name not in contests:
-            ceiling_s += estimate_blocks(found[name], overheads_s, blocks, profile)
+            ceiling_s += estimate_blocks(found[name], overheads_s, blocks)
     planned = [cell for cells in found.values() for cell in cells]
     return Plan(
         cells=planned,
@@ -111,12 +116,13 @@ def tell_overhead(cell: Cell, catalogue: Mapping[str, Workload], profile: str) -
     return own_s + (CONTAINER_S if cell.runner == "docker" else 0)
 
 
-def sum_bounds(cells: Sequence[Cell], catalogue: Mapping[str, Workload], profile: str) -> float:
+def sum_bounds(cells: Sequence[Cell], catalogue: Mapping[str, Workload], profile: str) -> float | None:
     """Seconds that a profile allows the contests among ``cells``, ceilings included; the ceilings' own
     where there is no contest."""
     names = dict.fromkeys(cell.workload for cell in cells)
     contests = [name for name in names if not catalogue[name].ceiling]
-    return sum(catalogue[name].profiles[profile].bound_s for name in contests or names)
+    bounds = [catalogue[name].profiles[profile].bound_s for name in contests or names]
+    return None if None in bounds else sum(filter(None, bounds))
 
 
 def _asks_for_ceiling(options: Options, catalogue: Mapping[str, Workload]) -> bool:
@@ -130,10 +136,15 @@ def _asks_for_ceiling(options: Options, catalogue: Mapping[str, Workload]) -> bo
 def _make_contest(maker: CellMaker, options: Options, profile: Profile, notes: list[str]) -> list[Cell]:
     workload, baseline = maker.workload, maker.baseline
     assert baseline is not None
+    own = maker.profile.variants or list(workload.variants)
     variants = [
         name
         for name, entry in workload.variants.items()
-        if (name in options.variants if options.variants else entry.headline or not profile.headline_only)
+        if (
+            name in options.variants
+            if options.variants
+            else name in own and (entry.headline or not profile.headline_only)
+        )
     ]
     places = {name: _find_places(workload, name, options, maker.around) for name in variants}
     for name in variants:

@@ -107,6 +107,7 @@ FIGURES: dict[str, Callable[[float], str]] = {
     "_s": describe_seconds,
     "_share": lambda value: f"{100 * value:.3g} %",
     "_correlation": lambda value: f"{value:.2f}",
+    "_accuracy": lambda value: f"{100 * value:.2f} %",
 }
 """By the end of a name."""
 

@@ -86,7 +86,7 @@ def test_a_gpu_is_a_device_and_the_last_word_counts() -> None:
         ("--workload mlp,", "name is empty"),
         ("--edition fare", "did you mean fair"),
         ("--profile quik", "did you mean quick"),
-        ("--profile published", "no profile 'published'"),
+        ("--profile publised", "did you mean published"),
         ("--runner vnev", "did you mean venv"),
         ("--precision fp16", "fp32"),
         ("--runner docker --base debian", "--base"),
