@@ -158,7 +158,10 @@ class LoopSide(FitSide):
         self.step = self.step_by_hand
         model, compute, optimiser = trainer.model, trainer.model.loss, trainer.optimiser
 
-        @tf.function(jit_compile=False, reduce_retracing=True)
+        # Of an open number of images: the last batch of an epoch is not traced anew.
+        shapes = [tf.TensorSpec(one.shape, one.dtype) for one in self.batch.element_spec]
+
+        @tf.function(jit_compile=False, input_signature=shapes)
         def train(images, labels):
             with tf.GradientTape() as tape:
                 scores = tf.cast(model(images, training=True), dtype)
@@ -167,7 +170,7 @@ class LoopSide(FitSide):
             optimiser.apply_gradients(zip(tape.gradient(loss, variables), variables))
             return loss, count_hits(scores, labels)
 
-        @tf.function(jit_compile=False, reduce_retracing=True)
+        @tf.function(jit_compile=False, input_signature=shapes)
         def test(images, labels):
             scores = tf.cast(model(images, training=False), dtype)
             return compute(labels, scores), count_hits(scores, labels)
