@@ -22,6 +22,8 @@ def keep_epochs(written: Path, kept: Path, look_s: float = LOOK_S) -> Iterator[N
         written: where the launch writes it; its folder is the launch's own, and nothing in it is trusted.
         kept: the copy, which appears with the first epoch.
     """
+    # Of an earlier launch of the same cell.
+    kept.unlink(missing_ok=True)
     ended = threading.Event()
 
     def look() -> None:

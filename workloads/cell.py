@@ -45,6 +45,12 @@ def add_arguments(parser):
         "--measure", action="append", metavar="NAME", help="of the edition's (default: all of them)"
     )
     parser.add_argument("--epochs", type=_positive(int), metavar="N", help="where a measure takes epochs")
+    parser.add_argument(
+        "--profile", metavar="NAME", help="whose parameters are taken (default: the workload's own)"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="give a parameter another value"
+    )
     parser.add_argument("--prove", action="store_true", help="prove the same work instead of measuring")
 
 
@@ -73,9 +79,7 @@ def from_arguments(arguments):
     measures = arguments.measure or known
     if not set(measures) <= set(known):
         raise Fault("cell", "%s is measured by %s" % (name, ", ".join(known)))
-    parameters = dict(table["parameters"])
-    if arguments.epochs:
-        parameters["epochs"] = arguments.epochs
+    parameters = choose_parameters(table, arguments)
     is_ceiling = table.get("ceiling", False)
     if arguments.prove and is_ceiling:
         raise Fault("cell", "a ceiling is no contest and has no proof")
@@ -138,6 +142,36 @@ def from_arguments(arguments):
         "baseline": None if is_ceiling else table["baseline"],
         "data": find_data(table, arguments.data),
     }
+
+
+def choose_parameters(table, arguments):
+    """Return the workload's parameters, changed as a person asks.
+
+    Raises:
+        Fault: a profile or a parameter is unknown, or a value is none.
+    """
+    parameters = dict(table["parameters"])
+    if arguments.profile is not None:
+        if arguments.profile not in table["profiles"]:
+            known = ", ".join(table["profiles"])
+            raise Fault("cell", "there is no profile %r; there are %s" % (arguments.profile, known))
+        parameters.update(table["profiles"][arguments.profile].get("parameters", {}))
+    for change in arguments.set:
+        name, _, text = change.partition("=")
+        if name not in parameters:
+            raise Fault("cell", "there is no parameter %r; there are %s" % (name, ", ".join(parameters)))
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = None
+        # A whole number may stand for any number, and nothing else for something else.
+        alike = type(parameters[name]), int if isinstance(parameters[name], float) else type(parameters[name])
+        if type(value) not in alike:
+            raise Fault("cell", "--set %s: %r is no value like %s" % (change, text, parameters[name]))
+        parameters[name] = value
+    if arguments.epochs:
+        parameters["epochs"] = arguments.epochs
+    return parameters
 
 
 def find_data(table, folder):

@@ -48,6 +48,8 @@ def main() -> None:
         starts.write(f"{os.getpid()} {cell['id']}.{block}\n")
     if cell["purpose"] == "prepare":
         prepare(options.result)
+    if (folder / "epochs").exists():
+        (options.result.parent / "epochs.jsonl").write_text((folder / "epochs").read_text())
     behaviours = json.loads(options.scenario.read_text())
     names = (f"{cell['id']}.{block}", cell["id"], "*")
     behaviour = next((behaviours[name] for name in names if name in behaviours), "answer")

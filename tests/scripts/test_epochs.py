@@ -19,7 +19,8 @@ def test_epochs_are_kept_while_a_launch_runs_and_at_its_end(tmp_path: Path) -> N
     assert count_epochs(kept) == 2
 
 
-def test_a_launch_without_epochs_leaves_nothing(tmp_path: Path) -> None:
+def test_a_launch_without_epochs_leaves_nothing_not_even_those_of_an_earlier_one(tmp_path: Path) -> None:
+    (tmp_path / "kept.jsonl").write_text('{"epoch": 1}\n')
     with keep_epochs(tmp_path / "epochs.jsonl", tmp_path / "kept.jsonl"):
         pass
     assert list(tmp_path.iterdir()) == []

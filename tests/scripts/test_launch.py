@@ -107,6 +107,18 @@ def test_a_launch_that_dies_does_not_leave_an_older_result_of_its_cell(launch: L
     assert launch("die SIGKILL").result.status == "failed"
 
 
+def test_epochs_that_a_launch_told_before_it_died_are_kept_and_said_to_be(
+    launch: Launch, folder: RunFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "epochs").write_text('{"epoch": 1}\n{"epoch": 2}\n')
+    result = launch("die SIGKILL").result
+    assert result.cause is not None
+    kept = f"logs/{CELL.id}.0.epochs.jsonl"
+    assert result.cause.message.endswith(f"; 2 epochs before that are in {kept}")
+    assert (folder.path / kept).read_text() == (tmp_path / "epochs").read_text()
+    assert launch("answer").result.cause is None
+
+
 def test_each_launch_is_a_process_of_its_own(launch: Launch, tmp_path: Path) -> None:
     """T15"""
     launch("answer")

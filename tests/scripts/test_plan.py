@@ -1,11 +1,12 @@
 import itertools
+from collections import Counter
 from typing import Any
 
 import pytest
 from msgspec.structs import replace as changed
 
-from scripts.budget import SAMPLING_SHARE, USED
-from scripts.catalogue import ProfileEntry, VariantEntry, Workload
+from scripts.budget import SAMPLING_SHARE, UNBOUNDED_S, USED, limit_launch
+from scripts.catalogue import EditionEntry, ProfileEntry, VariantEntry, Workload, load_catalogue
 from scripts.cells import Place, Surroundings
 from scripts.contract import Threads
 from scripts.errors import Refusal
@@ -314,3 +315,54 @@ def test_a_profile_may_expect_other_times_outside_sampling() -> None:
     made = plan(catalogue={"toy": toy})
     expected = {cell.variant: made.overheads_s[cell.id] for cell in made.cells}
     assert expected == {"torch-eager": 7, "tensorflow-graph": 3}
+
+
+def test_a_profile_may_have_fewer_blocks_unless_the_user_says_how_many() -> None:
+    standard = ProfileEntry(bound_s=100, blocks=5)
+    catalogue = {"roof": ROOF, "toy": changed(TOY, profiles={**TOY.profiles, "standard": standard})}
+    for asked, expected in ((None, 5), (7, 7)):
+        made = plan(catalogue=catalogue, profile="standard", blocks=asked)
+        counts = Counter(cell.id for block in made.order() for cell in block if cell.role != "ceiling")
+        assert set(counts.values()) == {expected}
+    # Ceilings are no contest, and stand in the first blocks.
+    ceilings = [cell.block for block in made.order() for cell in block if cell.role == "ceiling"]
+    assert set(ceilings) == set(range(PROFILES["standard"].ceiling_blocks))
+
+
+def make_published(**changes: Any) -> dict[str, Workload]:
+    epochs_s: dict[str, float] = {"cpu": 10, "cuda": 4}
+    entry = ProfileEntry(variants=["torch-eager", "tensorflow-fit"], epochs_s=epochs_s, **changes)
+    editions = {**TOY.editions, "article": EditionEntry(["article_epoch"], "")}
+    parameters = {**TOY.parameters, "epochs": 80}
+    profiles = {**TOY.profiles, "published": entry}
+    toy = changed(TOY, editions=editions, parameters=parameters, profiles=profiles)
+    return {"toy": toy, "other": TOY}
+
+
+def test_a_profile_without_a_bound_takes_as_long_as_its_epochs_and_says_how_long_first() -> None:
+    made = plan(catalogue=make_published(), profile="published")
+    assert made.notes == ("other is left out: it has no profile published",)
+    assert {cell.variant for cell in made.cells} == {"torch-eager", "tensorflow-fit"}
+    assert {cell.edition for cell in made.cells} == {"article"}
+    assert made.bound_s is None
+    # Two baselines and a variant, 80 epochs of 10 s in each of three blocks, and what they take beside that.
+    assert made.estimate_s() == pytest.approx(3 * 3 * 800, rel=0.02)
+    on_gpu = plan(catalogue=make_published(), profile="published", device="cuda:0")
+    assert on_gpu.estimate_s() == pytest.approx(3 * 3 * 320, rel=0.02)
+    for cell in made.cells:
+        # Its budget ends no epoch, and nothing but a hang ends the launch.
+        assert cell.protocol.budget_s == UNBOUNDED_S
+        assert limit_launch(cell, 2) > 20 * 800
+        assert limit_launch(changed(cell, purpose="proof"), 2) < 600
+
+
+def test_a_workload_that_is_asked_for_must_have_the_profile() -> None:
+    with pytest.raises(Refusal, match="there is no profile of other 'published'"):
+        plan(catalogue=make_published(), profile="published", workloads=("other",))
+
+
+def test_every_standard_profile_together_keeps_within_three_quarters_of_an_hour() -> None:
+    catalogue = load_catalogue()
+    contests = [workload for workload in catalogue.values() if not workload.ceiling]
+    for profile, most_s in (("smoke", 960), ("quick", 1200), ("standard", 2700)):
+        assert sum(workload.profiles[profile].bound_s or 1e9 for workload in contests) <= most_s

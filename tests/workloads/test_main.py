@@ -287,3 +287,32 @@ def test_preparing_without_what_it_takes_is_a_failed_result(monkeypatch, tmp_pat
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
     answer = main.launch(cell, str(tmp_path / "derived"))
     assert (answer["status"], answer["cause"]["kind"]) == ("failed", "import")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (["--profile", "smok"], "there is no profile 'smok'; there are smoke"),
+        (["--set", "bach=3"], "there is no parameter 'bach'; there are batch"),
+        (["--set", "batch=many"], "'many' is no value like 1024"),
+        (["--set", "batch=1.5"], "'1.5' is no value like 1024"),
+        (["--set", "batch"], "'' is no value like 1024"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_one_line_and_status_2(said, words):
+    status, out, err = run("mlp", "torch-eager", *said)
+    assert (status, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_a_person_may_take_a_profiles_parameters_and_change_some():
+    options = main.parse(
+        ["densenet", "keras-fit", "--profile", "smoke", "--set", "batch=8", "--set", "l2=1", "--epochs", "3"]
+    )
+    with open(os.path.join(main.content.GROUND, "densenet", "workload.toml")) as file:
+        assert "[profiles.smoke.parameters]" in file.read()
+    table = main.cell._read_table(os.path.join(main.content.GROUND, "densenet", "workload.toml"))
+    found = main.cell.choose_parameters(table, options)
+    assert (found["blocks"], found["batch"], found["l2"], found["epochs"]) == ([1, 1, 1, 1], 8, 1, 3)
+    assert found["growth_rate"] == 16

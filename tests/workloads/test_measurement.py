@@ -106,6 +106,40 @@ def test_epochs_that_hand_out_other_images_than_counted_say_how_many(monkeypatch
     assert answer["measures"][0]["figures"]["images"] == 33
 
 
+def test_what_belongs_to_an_epoch_but_not_to_its_time_comes_after_it(monkeypatch):
+    """T13: the validation that an article did not count."""
+    kept = []
+
+    def spend(framework):
+        framework.clock.spend(5.0)
+        return {"validation_accuracy": 0.25}
+
+    answer, _ = measure_epochs(monkeypatch, after=spend, keep=kept.append)
+    (record,) = answer["measures"]
+    assert record["series"]["epoch_s"] == pytest.approx([0.03, 0.01, 0.01], rel=1e-3)
+    assert record["series"]["validation_accuracy"] == [0.25, 0.25, 0.25]
+    assert record["figures"]["best_validation_accuracy"] == 0.25
+    assert [(one["measure"], one["epoch"], one["loss"]) for one in kept] == [
+        ("train_epoch", 1, 3.0),
+        ("train_epoch", 2, 2.0),
+        ("train_epoch", 3, 1.0),
+    ]
+
+
+def test_training_that_diverges_is_told_and_its_figures_are_kept(monkeypatch):
+    """R1: not a number is no number of a result."""
+    answer, _ = measure_epochs(monkeypatch, losses=(3.0, float("inf"), float("nan")))
+    assert answer["status"] == "measured"
+    assert answer["measures"][0]["series"]["loss"] == [3.0, None, None]
+    assert "training diverged: a loss is not finite" in answer["warnings"]
+
+
+def test_each_measure_begins_at_the_canonical_start(monkeypatch):
+    answer, framework = measure_epochs(monkeypatch)
+    assert answer["measures"][0]["host_reads"] == 7
+    assert framework.started == ["train_epoch"]
+
+
 def test_memory_is_read_under_load_and_what_outlives_the_measuring_is_ended(monkeypatch):
     """T14: loader workers, whose memory no counter of the process holds."""
     answer, framework = measure_epochs(monkeypatch)
@@ -113,9 +147,9 @@ def test_memory_is_read_under_load_and_what_outlives_the_measuring_is_ended(monk
     assert framework.closed == 1
 
 
-def measure_epochs(monkeypatch, images=10):
+def measure_epochs(monkeypatch, images=10, losses=(3.0, 2.0, 1.0), after=None, keep=None):
     """Measure three epochs of ten images, the first slow."""
-    costs, losses = iter([0.03, 0.01, 0.01]), iter([3.0, 2.0, 1.0])
+    costs, losses = iter([0.03, 0.01, 0.01]), iter(losses)
 
     def run(framework):
         cost = next(costs)
@@ -123,15 +157,23 @@ def measure_epochs(monkeypatch, images=10):
         waits = {0.03: 0.003, 0.01: 0.003}
         first_batch_s = 0.2 if cost == 0.03 else 0.002
         return Epoch(
-            numpy.zeros(1), images, {"loss": next(losses)}, {"first_batch_s": first_batch_s}, waits[cost]
+            numpy.zeros(1),
+            images,
+            {"loss": next(losses)},
+            {"first_batch_s": first_batch_s},
+            waits[cost],
+            after and (lambda: after(framework)),
         )
 
     def build(cell, framework, dtype):
         def close():
             framework.closed = getattr(framework, "closed", 0) + 1
 
+        framework.started = []
         return Subject(
             units={"train_epoch": lambda: run(framework)},
+            host_reads={"train_epoch": 7},
+            start=lambda: framework.started.append("train_epoch"),
             losses=lambda value: [],
             figures={"construct_s": 0.5},
             under_load=lambda read: read(),
@@ -144,7 +186,7 @@ def measure_epochs(monkeypatch, images=10):
     parameters = dict(make_cell()["parameters"], epochs=3)
     cell = make_cell(workload="pictures", measures=["train_epoch"], parameters=parameters)
     framework = FakeFramework(cell)
-    return measurement.measure(cell, framework, 0.5, framework.clock), framework
+    return measurement.measure(cell, framework, 0.5, framework.clock, keep), framework
 
 
 def test_each_measure_has_the_budget(monkeypatch):

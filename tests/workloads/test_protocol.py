@@ -426,3 +426,47 @@ def test_everything_happens_in_the_calling_thread():
 
     protocol.measure(unit, synchronise, LIMITS, device)
     assert threads == {threading.get_ident()}
+
+
+class ManyAtOnce:
+    """A unit whose own loop drives it, such as Keras's ``fit``: 10 ms a step, and 3 ms a call."""
+
+    def __init__(self, device):
+        self.device, self.calls = device, []
+
+    def __call__(self):
+        return self.many(1)
+
+    def many(self, count):
+        self.calls.append(count)
+        self.device.launch(count * 10000000 + 3000000)
+
+
+def test_a_unit_that_does_many_at_once_is_asked_for_a_whole_sample():
+    """P6: what its loop costs by itself is in a sample once."""
+    device = Device()
+    unit = ManyAtOnce(device)
+    record, _ = measure(device, unit, sample_s=0.1)
+    repeats = record["repeats"]
+    assert repeats >= 10
+    assert unit.calls[0] == 1
+    assert unit.calls[-1] == repeats
+    assert record["first_call_s"] == pytest.approx(0.013, rel=1e-6)
+    assert record["samples_s"][0] == pytest.approx(0.01 + 0.003 / repeats, rel=1e-6)
+
+
+def test_epochs_are_told_as_they_end_and_the_telling_is_in_no_ones_time():
+    device, told = Device(), []
+
+    def tell(value, seconds):
+        told.append((value, round(seconds, 6)))
+        device.ns += 10**9
+
+    unit = steps(device, lambda call: 10**7)
+    record, values, seconds = protocol.measure_epochs(
+        unit, device.synchronise, 3, device, budget_s=60, tell=tell
+    )
+    assert told == [(0, 0.01), (1, 0.01), (2, 0.01)]
+    assert values == [0, 1, 2]
+    assert seconds == pytest.approx([0.01] * 3, rel=1e-5)
+    assert record["stopped_by"] == "count"

@@ -37,3 +37,16 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
     with open(path) as file:
         assert json.load(file) == {"status": "measured"}
     assert os.listdir(str(tmp_path)) == ["cell.0.json"]
+
+
+def test_epochs_are_appended_as_they_end(tmp_path):
+    path = tmp_path / "epochs.jsonl"
+    for epoch in (1, 2):
+        result.append(str(path), {"epoch": epoch, "loss": None})
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [
+        {"epoch": 1, "loss": None},
+        {"epoch": 2, "loss": None},
+    ]
+    with pytest.raises(ValueError, match="Out of range"):
+        result.append(str(path), {"loss": float("nan")})
+    assert len(path.read_text().splitlines()) == 2
