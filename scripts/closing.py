@@ -33,10 +33,10 @@ def describe_plan(plan: Plan, catalogue: Mapping[str, Workload], say: Say) -> No
         cells = [cell for cell in plan.cells if cell.workload == name]
         protocol, threads = cells[0].protocol, cells[0].threads.intra_op
         warmup = f" after up to {protocol.warmup_s:.3g} s of warm-up" if protocol.warmup_s else ""
-        say(
-            f"  {catalogue[name].title}: {protocol.budget_s:.3g} s of sampling{warmup} for each measure of a "
-            f"launch; {threads} threads"
-        )
+        sampling = f"{protocol.budget_s:.3g} s of sampling{warmup} for each measure of a launch"
+        if (expected_s := cells[0].expected_s) is not None:
+            sampling = f"all epochs, about {describe_duration(expected_s)} a launch, each in logs/ as it ends"
+        say(f"  {catalogue[name].title}: {sampling}; {threads} threads")
         for cell in cells:
             says = catalogue[name].variants[cell.variant].says
             words = [cell.edition, cell.variant, cell.stack, cell.runner, cell.device, cell.precision]

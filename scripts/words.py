@@ -37,7 +37,9 @@ def describe_seconds(seconds: float | None) -> str:
 
 
 def describe_duration(seconds: float) -> str:
-    """How long something takes a person: ``17 s``, ``4.1 min``, ``25 min``."""
+    """How long something takes a person: ``17 s``, ``4.1 min``, ``25 min``, ``3.5 h``."""
+    if seconds >= 10800:
+        return f"{seconds / 3600:.0f} h" if seconds >= 35820 else f"{seconds / 3600:.1f} h"
     if seconds >= 119.5:
         return f"{seconds / 60:.0f} min" if seconds >= 595 else f"{seconds / 60:.1f} min"
     if seconds >= 10 or seconds == 0:

@@ -8,6 +8,7 @@ from msgspec.structs import replace as changed
 from scripts.budget import SAMPLING_SHARE, UNBOUNDED_S, USED, limit_launch
 from scripts.catalogue import EditionEntry, ProfileEntry, VariantEntry, Workload, load_catalogue
 from scripts.cells import Place, Surroundings
+from scripts.closing import describe_plan
 from scripts.contract import Threads
 from scripts.errors import Refusal
 from scripts.options import Options
@@ -354,6 +355,14 @@ def test_a_profile_without_a_bound_takes_as_long_as_its_epochs_and_says_how_long
         assert cell.protocol.budget_s == UNBOUNDED_S
         assert limit_launch(cell, 2) > 20 * 800
         assert limit_launch(changed(cell, purpose="proof"), 2) < 600
+
+
+def test_a_plan_without_a_bound_says_what_a_launch_takes_and_where_its_epochs_are() -> None:
+    catalogue, said = make_published(), []  # type: dict[str, Workload], list[str]
+    describe_plan(plan(catalogue=catalogue, profile="published"), catalogue, said.append)
+    assert "  Toy: all epochs, about 13 min a launch, each in logs/ as it ends; 2 threads" in said
+    assert any(line.endswith("the profile allows as long as it takes") for line in said)
+    assert not any("takes longer" in line for line in said)
 
 
 def test_a_workload_that_is_asked_for_must_have_the_profile() -> None:

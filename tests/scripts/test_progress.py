@@ -138,6 +138,8 @@ def test_words_in_brackets_are_not_taken_for_markup(tmp_path: Path) -> None:
         (59.6, "60 s"),
         (119, "119 s"),
         (150, "2.5 min"),
+        (12600, "3.5 h"),
+        (384300, "107 h"),
     ],
 )
 def test_durations_have_a_fitting_unit(seconds: float, words: str) -> None:

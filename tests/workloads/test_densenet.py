@@ -7,7 +7,7 @@ from tests.workloads.cifar_files import write_set
 from tests.workloads.densenet_cells import PARAMETERS
 from workloads import densenet, trajectory
 from workloads.data import cifar
-from workloads.densenet import augment, plan, recipe, reference
+from workloads.densenet import augment, match, plan, recipe, reference
 from workloads.fault import Fault
 
 FULL = dict(reference.PLAN, **reference.TRAINING)
@@ -147,6 +147,13 @@ def test_choices_are_drawn_alike_for_whoever_asks_and_cover_an_epoch():
     assert set(many.rows) == set(many.columns) == set(range(9))
     assert abs(many.flipped.mean() - 0.5) < 0.02
     assert not (next(augment.draw(50, 4)).images == first.images).all()
+
+
+def test_the_largest_seed_has_later_blocks_too(tmp_path):
+    data = write_set(tmp_path)
+    cell = {"parameters": PARAMETERS, "data": data, "seed": 2**32 - 1, "block": 4}
+    assert match.Data(cell).seed == 3
+    assert len(next(match.Data(cell).draw()).images) == 40
 
 
 def test_what_choices_make_of_an_image():

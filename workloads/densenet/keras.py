@@ -11,16 +11,16 @@ from workloads.densenet.keras_net import Trainer
 
 
 def build(cell, framework, dtype):
-    """Build the cell's variant from canonical parameters in ``dtype``."""
-    with tf.device(framework.place):
-        return build_here(cell, framework, dtype)
+    """Build the cell's variant from canonical parameters in ``dtype``.
 
-
-def build_here(cell, framework, dtype):
+    Steps run where TensorFlow places them by itself, as for everybody under ``fit``: on the cell's GPU, which
+    is the only one that it sees, with the variables, and on the CPU where it sees none.
+    """
     parameters, variant = cell["parameters"], cell["variant"]
     how = recipe.choose(parameters, cell["edition"], "keras")
     jit = variant == "keras-xla"
-    trainer = Trainer(framework, parameters, how, dtype, jit)
+    with tf.device(framework.place):
+        trainer = Trainer(framework, parameters, how, dtype, jit)
     settings = {
         "compiler": "xla" if jit else "tf.function",
         "compiled": "whole step",
@@ -32,7 +32,7 @@ def build_here(cell, framework, dtype):
         "keras.image_data_format": keras.config.image_data_format(),
     }
     by_hand = variant == "keras-loop"
-    side = (LoopSide if by_hand else FitSide)(cell, framework, trainer, dtype)
+    side = (LoopSide if by_hand else FitSide)(cell, trainer, dtype)
     return match.Match(cell, side, how).describe(settings, "hand-written" if by_hand else "fit")
 
 
@@ -44,8 +44,8 @@ class FitSide(object):
     reads = 2
     prepare_as_article = staticmethod(keras_data.prepare)
 
-    def __init__(self, cell, framework, trainer, dtype):
-        self.framework, self.trainer, self.dtype = framework, trainer, dtype
+    def __init__(self, cell, trainer, dtype):
+        self.trainer, self.dtype = trainer, dtype
         self.model = trainer.model
         self.batch = keras_data.draw_batch(cell["parameters"], dtype)
         self.data = match.open_data(cell)
@@ -78,10 +78,9 @@ class FitSide(object):
         """Call ``fit`` for one epoch."""
         self.batches.draw()
         seen = Seen(self.batches)
-        with tf.device(self.framework.place):
-            history = self.model.fit(
-                self.batches.train, epochs=1, verbose=0, shuffle=None, validation_data=validation
-            ).history
+        history = self.model.fit(
+            self.batches.train, epochs=1, verbose=0, shuffle=None, validation_data=validation
+        ).history
         found = {name: values[-1] for name, values in history.items()}
         waiting_s, handed = seen.read()
         count = 0 if validation is None else len(self.data.validate[1])
@@ -96,8 +95,7 @@ class FitSide(object):
     def validate(self):
         """Validate on all images for that."""
         seen = Seen(self.batches)
-        with tf.device(self.framework.place):
-            found = self.model.evaluate(self.batches.validate, verbose=0, return_dict=True)
+        found = self.model.evaluate(self.batches.validate, verbose=0, return_dict=True)
         waiting_s, handed = seen.read()
         images = len(self.data.validate[1]) if handed is None else handed
         return self.describe(found["loss"], found["accuracy"], images, waiting_s)
@@ -129,8 +127,7 @@ class FitStep(object):
     def many(self, count):
         """Make ``count`` steps in one call of ``fit``; return the mean of their losses."""
         side = self.side
-        with tf.device(side.framework.place):
-            history = side.model.fit(side.batch, epochs=1, steps_per_epoch=count, verbose=0, shuffle=None)
+        history = side.model.fit(side.batch, epochs=1, steps_per_epoch=count, verbose=0, shuffle=None)
         return history.history["loss"][-1]
 
 
@@ -152,8 +149,8 @@ class Seen(object):
 class LoopSide(FitSide):
     """Keras's model and optimiser in a loop written by hand, its steps traced by ``tf.function``."""
 
-    def __init__(self, cell, framework, trainer, dtype):
-        super().__init__(cell, framework, trainer, dtype)
+    def __init__(self, cell, trainer, dtype):
+        super().__init__(cell, trainer, dtype)
         self.endless = iter(self.batch)
         self.step = self.step_by_hand
         model, compute, optimiser = trainer.model, trainer.model.loss, trainer.optimiser
@@ -179,15 +176,10 @@ class LoopSide(FitSide):
 
     def step_by_hand(self):
         """Make one step on the canonical batch."""
-        with tf.device(self.framework.place):
-            loss, hits = self.train_step(*next(self.endless))
+        loss, hits = self.train_step(*next(self.endless))
         loss.numpy()
         hits.numpy()
         return loss
-
-    def observe(self):
-        """Return a tensor that the steps computed."""
-        return self.model.trainable_variables[0].value
 
     def losses(self, value):
         """Return the losses of what a step returned."""
@@ -217,8 +209,7 @@ class LoopSide(FitSide):
             waiting_ns += now_ns() - asked_ns
             if batch is None:
                 break
-            with tf.device(self.framework.place):
-                loss, hits = use(*batch)
+            loss, hits = use(*batch)
             count = int(batch[1].shape[0])
             total, right = total + float(loss.numpy()) * count, right + int(hits.numpy())
             images += count

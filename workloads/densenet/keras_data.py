@@ -13,7 +13,9 @@ def draw_batch(parameters, dtype):
     images, labels = densenet.draw_batch(parameters)
     # Of an open number of images, as every other data set here: a step is not traced twice.
     shapes = ([None, plan.SIDE, plan.SIDE, plan.CHANNELS], [None])
-    batches = tf.data.Dataset.from_tensors((tf.constant(images, dtype), tf.constant(labels))).repeat()
+    with tf.device("/CPU:0"):
+        batch = tf.constant(images, dtype), tf.constant(labels)
+        batches = tf.data.Dataset.from_tensors(batch).repeat()
 
     def open_up(*batch):
         return tuple(

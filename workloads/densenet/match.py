@@ -36,7 +36,7 @@ class Data(object):
         self.train = cifar.read_split(folder, "train", train_images or parameters["train_images"])
         self.validate = cifar.read_split(folder, "test", validate_images or parameters["validate_images"])
         # Another order in each launch, and the same on both sides of a block.
-        self.seed = cell["seed"] + cell["block"]
+        self.seed = (cell["seed"] + cell["block"]) % 2**32
 
     def draw(self):
         """Draw the choices of epoch after epoch, from the first."""
