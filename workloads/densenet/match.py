@@ -86,7 +86,7 @@ class Match(object):
             losses=side.losses,
             observe=side.observe,
             parameters=trainer.name_parameters,
-            settings=dict(settings, **self.how.settings()),
+            settings=dict(settings, **self.tell_accounting()),
             loop=loop,
             host_reads=self.count_reads(),
             start=self.start,
@@ -97,6 +97,15 @@ class Match(object):
             summarised=self.join_changes,
             checks=self.audit() if is_proof else (),
         )
+
+    def tell_accounting(self):
+        """Return what stands beside a row: the recipe, and in the article edition what an epoch's seconds
+        hold."""
+        told = self.how.settings()
+        if self.cell["edition"] == "article":
+            within = self.side.is_validated_in_article
+            told["validation"] = "in the epoch's time" if within else "outside of the epoch's time"
+        return told
 
     def start(self):
         """Go back to the canonical start and to the first epoch."""

@@ -293,6 +293,7 @@ def test_the_articles_epoch_holds_the_validation_and_counts_the_training(make, f
     kept = []
     answer = measure(make, framework, "keras-fit", kept.append, edition="article", measures=["article_epoch"])
     (record,) = answer["measures"]
+    assert answer["settings"]["validation"] == "in the epoch's time"
     assert record["work"]["images"] == 40
     assert "images" not in record["figures"]
     assert record["host_reads"] == 8

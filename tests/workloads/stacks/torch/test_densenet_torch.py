@@ -283,6 +283,7 @@ def test_the_article_validates_outside_of_an_epochs_time(make, framework, monkey
     cell = make(edition="article", measures=["article_epoch"], protocol=limits)
     answer = measurement.measure(cell, framework, 0.0, keep=kept.append)
     (record,) = answer["measures"]
+    assert answer["settings"]["validation"] == "outside of the epoch's time"
     assert len(record["series"]["validation_accuracy"]) == len(waits) == 5
     assert record["figures"]["best_validation_accuracy"] == max(record["series"]["validation_accuracy"])
     assert [one["epoch"] for one in kept] == [1, 2, 3, 4, 5]
