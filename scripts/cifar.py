@@ -93,7 +93,9 @@ def decode_batch(content: bytes, where: str) -> bytes:
         count = len(labels)
         numbers = bytes(labels)
     except _Foreign as foreign:
-        raise Refusal(f"{where}: a foreign pickle, which names {foreign}; it was not opened") from foreign
+        raise Refusal(
+            f"{where}: a foreign pickle, which names {foreign}; it was not opened; take the set's own archive"
+        ) from foreign
     except FAULTS as error:
         raise Refusal(
             f"{where}: damaged, or no batch of CIFAR-10's format ({type(error).__name__})"

@@ -49,11 +49,18 @@ class Format:
         return identify({str(path): file_sha256(folder / path) for path in self.sources})
 
     def take(self, folder: Path, raw: Path) -> None:
-        """Make a set's files of what a user's folder holds, which is not touched."""
+        """Make a set's files of what a user's folder holds, which is not touched.
+
+        Raises:
+            Refusal: an archive in it cannot be opened.
+        """
         for path in self.sources:
             shutil.copyfile(folder / path, raw / path.name)
             if path.name in self.archives:
-                self.unpack(raw / path.name)
+                try:
+                    self.unpack(raw / path.name)
+                except Refusal as refusal:
+                    raise Refusal(f"{folder}: {refusal.message}", refusal.status) from refusal
 
 
 def _write_digits(raw: Path) -> None:

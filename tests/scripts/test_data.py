@@ -390,6 +390,7 @@ def test_a_folder_with_an_archive_that_is_none_is_refused_in_one_line_and_nothin
     with pytest.raises(Refusal, match=r"cifar-10-python\.tar\.gz: damaged, or no archive") as refused:
         prepare(own)
     assert refused.value.status == ExitStatus.BAD_OPTIONS
+    assert refused.value.message.startswith(f"{own}: ")
     assert "\n" not in refused.value.message
     assert [name for name in list_files(root) if not name.endswith(".lock")] == []
 
