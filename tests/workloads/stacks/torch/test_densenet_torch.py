@@ -15,12 +15,6 @@ from workloads.fault import Fault
 VARIANTS = ("torch-autotune-off", "torch-channels-last", "torch-no-metrics")
 
 
-@pytest.fixture(scope="module")
-def framework(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("set")
-    return frameworks.load(densenet_cells.make(folder, "torch-autotune-off", "torch", "torch"))
-
-
 @pytest.fixture
 def make(tmp_path_factory):
     folder = tmp_path_factory.getbasetemp() / "cifar"
