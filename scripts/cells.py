@@ -123,8 +123,7 @@ class CellMaker:
         )
 
     def _count_blocks(self, role: Role) -> int | None:
-        """What is no contest needs few blocks; so many are never too many where the user asks for a
-        number."""
+        """Few where nothing is contested, or where a profile has few and the user asks for no number."""
         if role == "ceiling":
             return self.scale.ceiling_blocks
         return None if self.asked_blocks else self.profile.blocks

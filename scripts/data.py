@@ -17,7 +17,7 @@ from scripts.contract import Data
 from scripts.datasets import DataSet, load_datasets
 from scripts.download import fetch
 from scripts.errors import ExitStatus, Refusal, run_program
-from scripts.formats import FORMATS, Format, recognise
+from scripts.formats import FORMATS, recognise
 from scripts.prepared import (
     Manifest,
     find_root,
@@ -118,7 +118,8 @@ def find(asked: str) -> tuple[str, DataSet, Path | None]:
 
 
 def _find_in_folder(path: Path, own: Mapping[str, DataSet]) -> tuple[str, DataSet, Path]:
-    form = recognise(path)
+    name_of_format = recognise(path)
+    form = FORMATS[name_of_format]
     lack = form.find_lack(path)
     if lack is not None:
         raise Refusal(f"{path}: {lack}; a folder of data in {form.title} format holds {form.layout}")
@@ -130,12 +131,8 @@ def _find_in_folder(path: Path, own: Mapping[str, DataSet]) -> tuple[str, DataSe
     nature = f"{path.resolve().name}: a folder of the user's own, in {form.title} format"
     # Files that are taken as they are have the same identity afterwards.
     pinned = None if form.archives[0] == form.sources[0].name else identity
-    own_set = DataSet(nature=nature[:300], sha256=pinned, format=_name_format(form))
+    own_set = DataSet(nature=nature[:300], sha256=pinned, format=name_of_format)
     return f"{OWN}{identity[:12]}", own_set, path
-
-
-def _name_format(form: Format) -> str:
-    return next(name for name, known in FORMATS.items() if known is form)
 
 
 def check(folder: Path, data: DataSet) -> Manifest | str:

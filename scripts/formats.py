@@ -99,13 +99,13 @@ FORMATS = {
 }
 
 
-def recognise(folder: Path) -> Format:
-    """Return the format of the set in a user's folder.
+def recognise(folder: Path) -> str:
+    """Return the name of the format of the set in a user's folder.
 
     Raises:
         Refusal: it holds none that is known, or more than one.
     """
-    found = [form for form in FORMATS.values() if form.holds(folder)]
+    found = [name for name, form in FORMATS.items() if form.holds(folder)]
     if len(found) > 1:
         raise Refusal(f"{folder}: sets of two formats are in it; give each a folder of its own")
     if not found:

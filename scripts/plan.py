@@ -36,10 +36,6 @@ class Plan:
     notes: Sequence[str] = ()
     """What the user did not ask for in so many words."""
 
-    @property
-    def scale(self) -> Profile:
-        return PROFILES[self.profile]
-
     def order(self) -> list[list[Cell]]:
         return order_blocks(self.cells, self.blocks, self.seed)
 

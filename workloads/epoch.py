@@ -1,5 +1,29 @@
 """What an epoch leaves behind, beside the time that it took."""
 
+from workloads.clock import Clock
+
+
+class Waited(object):
+    """Hands on the batches of an epoch.
+
+    Attributes:
+        ns: nanoseconds in which the host waited for them, their end included.
+    """
+
+    def __init__(self, batches):
+        self.batches = iter(batches)
+        self.ns = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        asked_ns = Clock.now_ns()
+        try:
+            return next(self.batches)
+        finally:
+            self.ns += Clock.now_ns() - asked_ns
+
 
 class Epoch(object):
     """Read after the epoch's time was taken: no value here makes the epoch wait for the device.

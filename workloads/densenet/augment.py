@@ -22,11 +22,6 @@ class Choices(object):
     def __init__(self, images, rows, columns, flipped):
         self.images, self.rows, self.columns, self.flipped = images, rows, columns, flipped
 
-    def cut(self, begin, end):
-        """Return those of a part of the epoch."""
-        part = slice(begin, end)
-        return Choices(self.images[part], self.rows[part], self.columns[part], self.flipped[part])
-
 
 def draw(count, seed):
     """Draw the choices of epoch after epoch over the first ``count`` images, without end."""

@@ -5,9 +5,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from workloads.clock import Clock
 from workloads.densenet import keras_data, match, recipe
 from workloads.densenet.keras_net import Trainer
+from workloads.epoch import Waited
 
 
 def build(cell, framework, dtype):
@@ -200,20 +200,14 @@ class LoopSide(FitSide):
 
     def go_through(self, batches, use):
         """Hand each batch of an epoch to ``use``, and add up what it returns."""
-        now_ns = Clock.now_ns
-        batches = iter(batches)
-        total, right, images, waiting_ns, loss = 0.0, 0, 0, 0, None
-        while True:
-            asked_ns = now_ns()
-            batch = next(batches, None)
-            waiting_ns += now_ns() - asked_ns
-            if batch is None:
-                break
+        batches = Waited(batches)
+        total, right, images, loss = 0.0, 0, 0, None
+        for batch in batches:
             loss, hits = use(*batch)
             count = int(batch[1].shape[0])
             total, right = total + float(loss.numpy()) * count, right + int(hits.numpy())
             images += count
-        return match.Passed(total / images, right / float(images), images, loss, waiting_ns / 1e9)
+        return match.Passed(total / images, right / float(images), images, loss, batches.ns / 1e9)
 
 
 def count_hits(scores, labels):

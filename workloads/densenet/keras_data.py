@@ -1,5 +1,4 @@
-"""Data sets for Keras: in ``fair`` the arithmetic that both sides share, in ``article`` TensorFlow's own
-way."""
+"""Data sets for Keras: in ``fair`` the arithmetic of both sides, in ``article`` TensorFlow's own way."""
 
 import numpy
 import tensorflow as tf

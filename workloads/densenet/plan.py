@@ -3,8 +3,7 @@
 A dense layer is normalisation, rectifier, 1 x 1 convolution to ``bottleneck`` channels, normalisation,
 rectifier, 3 x 3 convolution to ``growth_rate`` channels, concatenation. Between blocks a transition:
 normalisation, rectifier, 1 x 1 convolution to ``compression`` of the channels, mean over 2 x 2. After the
-last
-block: normalisation, rectifier, mean over all places, a dense layer. Every convolution has a bias.
+last block: normalisation, rectifier, mean over all places, a dense layer. Every convolution has a bias.
 """
 
 import numpy

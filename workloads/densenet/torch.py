@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 
-from workloads.clock import Clock
 from workloads.densenet import match, recipe, torch_data
 from workloads.densenet.torch_net import Trainer
+from workloads.epoch import Waited
 from workloads.fault import Fault
 
 
@@ -101,14 +101,9 @@ class Side(object):
 
     def go_through(self, batches, use):
         """Hand each batch of an epoch to ``use``, and add up what it returns."""
-        now_ns = Clock.now_ns
-        total, right, images, waiting_ns, loss = 0.0, 0, 0, 0, None
-        while True:
-            asked_ns = now_ns()
-            batch = next(batches, None)
-            waiting_ns += now_ns() - asked_ns
-            if batch is None:
-                break
+        batches = Waited(batches)
+        total, right, images, loss = 0.0, 0, 0, None
+        for batch in batches:
             count = len(batch[1])
             loss, hits = use(*self.trainer.move(*batch))
             if self.reads:
@@ -118,7 +113,7 @@ class Side(object):
             images += count
         if not images:
             raise Fault("data", "an epoch has no images")
-        return match.Passed(total / images, right / float(images), images, loss, waiting_ns / 1e9)
+        return match.Passed(total / images, right / float(images), images, loss, batches.ns / 1e9)
 
     def augment(self, choices):
         """Return what given choices make of the images, as arrays (n, 32, 32, 3), and their labels."""

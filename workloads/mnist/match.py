@@ -3,7 +3,7 @@
 from typing import Any
 
 from workloads.clock import Clock
-from workloads.epoch import Epoch
+from workloads.epoch import Epoch, Waited
 from workloads.fault import Fault
 from workloads.mnist import audit
 from workloads.mnist.loader import Order
@@ -134,19 +134,13 @@ class Match(object):
         Returns:
             (images, seconds): how many were handed out, and how long the host waited for them.
         """
-        now_ns = Clock.now_ns
-        batches = self.move(self.loaders["train"].epoch(split))
-        seen, waiting_ns = 0, 0
-        while True:
-            asked_ns = now_ns()
-            batch = next(batches, None)
-            waiting_ns += now_ns() - asked_ns
-            if batch is None:
-                break
+        batches = Waited(self.move(self.loaders["train"].epoch(split)))
+        seen = 0
+        for batch in batches:
             use(*batch)
             seen += len(batch[1])
         self.check_count(seen, self.cell["parameters"][wanted])
-        return seen, waiting_ns / 1e9
+        return seen, batches.ns / 1e9
 
     def train(self):
         """Train on all batches of an epoch."""
