@@ -22,7 +22,9 @@ from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.runs import ROOT
 from scripts.stacks import Stack, load_stacks
 
-GROUND_PYTHONS = ("3.6", "3.7")
+OLDEST = "3.6"
+"""Oldest Python that builds a stack's source packages."""
+GROUND_PYTHONS = (OLDEST, "3.7")
 """Pythons of the ground floor whose tests have a lock of their own; later ones share one."""
 BASES = "bases"
 """What the user calls the digests of base images."""
@@ -65,7 +67,7 @@ def list_locks(stacks: Mapping[str, Stack]) -> list[Lock]:
     """Return every lock, each after the ones that it stands beside."""
     # First, since what is built is built by it.
     build = environments.BUILD_LOCK
-    first = Lock("build", build, build.with_suffix(".in"), ("--universal", "--python-version", "3.9"))
+    first = Lock("build", build, build.with_suffix(".in"), ("--universal", "--python-version", OLDEST))
     return [first, *(lock for stack in stacks.values() for lock in _of_stack(stack)), *_of_project()]
 
 

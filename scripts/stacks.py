@@ -63,6 +63,8 @@ class Stack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Disk that the ``venv`` runner's environment takes, rounded up. uv's cache shares the files where it
     is on the same file system, and takes as much again where it is not."""
     image: ImageSize
+    best_effort: str | None = None
+    """What of it is not to be had in full, and why."""
     current: bool = False
     """Joins every plan that names no stack."""
 
