@@ -6,6 +6,7 @@ import resource
 
 from workloads import clock, machine, process_tree, proof, protocol, steady
 from workloads.fault import Fault
+from workloads.subject import load
 
 # Losses kept from the first units, for the check against the trajectory. Their tensors stay on the
 # device until the measuring is over, so that reading them is no part of it.
@@ -31,8 +32,7 @@ def measure(cell, framework, import_s, timer=None, keep=None):
     """
     timer = timer or clock.Clock()
     begin = timer.now_ns()
-    module = importlib.import_module("workloads.%s.%s" % (cell["workload"], cell["module"]))
-    subject = module.build(cell, framework, "float32")
+    subject = load(cell, framework).build(cell, framework, "float32")
     framework.synchronise()
     setup_s = (timer.now_ns() - begin) / 1e9
 
@@ -171,7 +171,8 @@ def read_settings(cell, framework, subject):
     """
     settings = dict(framework.settings(), **subject.settings)
     for name in ("intra_op", "inter_op"):
-        if settings["threads_" + name] != cell["threads"][name]:
+        # An old version that has no such threads has none to set.
+        if settings["threads_" + name] not in (cell["threads"][name], None):
             raise Fault(
                 "settings",
                 "%s uses %d %s threads where %d were set"

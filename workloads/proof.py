@@ -1,13 +1,13 @@
 """Proving a cell: the same work as the committed trajectory, shown in float64."""
 
 import hashlib
-import importlib
 import json
 
 import numpy
 
 from workloads import trajectory
 from workloads.fault import Fault
+from workloads.subject import load
 
 # A proof runs two units at least, the second from the state that the first left, and as many as show
 # what only later steps do: momentum does nothing to the first change, nor to the loss after it.
@@ -25,8 +25,7 @@ def prove(cell, framework):
         Fault: no trajectory is committed for these parameters.
     """
     dtype = cell["tolerances"]["dtype"]
-    module = importlib.import_module("workloads.%s.%s" % (cell["workload"], cell["module"]))
-    subject = module.build(cell, framework, dtype)
+    subject = load(cell, framework).build(cell, framework, dtype)
     judge, sha256 = find_judge(cell, subject)
     start = subject.parameters()
     count = sum(tensor.size for tensor in start.values())

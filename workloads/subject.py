@@ -1,5 +1,14 @@
 """What a workload's module hands to the measuring and to the proving."""
 
+import importlib
+
+
+def load(cell, framework):
+    """Import the module of a cell's variant, or the one that speaks the older interface of this framework's
+    version."""
+    name = framework.older.get(cell["module"], cell["module"])
+    return importlib.import_module("workloads.%s.%s" % (cell["workload"], name))
+
 
 class Subject(object):
     """One variant of one workload, built from canonical parameters and ready to run.

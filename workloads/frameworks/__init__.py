@@ -6,12 +6,18 @@ before the import, imports the framework, configures it and checks what it can b
 """
 
 import importlib
+import inspect
 import os
 
 from workloads.fault import Fault
 
 BFLOAT16_CAPABILITY = (8, 0)
 """Oldest compute capability that computes in bfloat16."""
+NEWEST = {"9.0": (7, 0), "9.2": (7, 2), "10.0": (7, 5), "10.1": (7, 5), "10.2": (7, 5)}
+"""By CUDA's version, the newest compute capability that its compiler and its libraries have code for, of the
+release notes; later ones are asked of the framework's build itself."""
+AT_ONCE = "none: a CPU's operations return when they are done"
+"""Synchronisation of versions that have no call for it."""
 FORBIDDEN = (
     "DNNL_DEFAULT_FPMATH_MODE",
     "NVIDIA_TF32_OVERRIDE",
@@ -48,7 +54,9 @@ def load(cell):
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     name = cell["framework"]
     try:
-        return importlib.import_module("workloads.frameworks." + name).Framework(cell)
+        module = importlib.import_module("workloads.frameworks." + name)
+        # An older version may speak another interface.
+        return (module.choose() if hasattr(module, "choose") else module.Framework)(cell)
     except ImportError as error:
         raise Fault("import", "%s cannot be imported: %s" % (name, error))
 
@@ -86,6 +94,43 @@ def check_kernels(framework, kernels, capability):
         "this %s has no code for compute capability %d.%d (it has %s); choose another stack"
         % (framework, capability[0], capability[1], ", ".join(kernels) or "none"),
     )
+
+
+def check_cuda(framework, cuda, capability):
+    """See that a build which does not tell what it was built for knows a GPU, before anything is timed.
+
+    Args:
+        framework: its name, for the message.
+        cuda: version of CUDA that it brings, such as ``9.0.176``.
+        capability: of the GPU: (major, minor).
+
+    Raises:
+        Fault: this CUDA is older than the GPU, or unknown.
+    """
+    version = ".".join((cuda or "").split(".")[:2])
+    newest = NEWEST.get(version)
+    if newest is None or tuple(capability)[0] > newest[0]:
+        raise Fault(
+            "device",
+            "this %s brings CUDA %s, which has no code for compute capability %d.%d; choose another stack"
+            % (framework, version or "none", capability[0], capability[1]),
+        )
+
+
+def return_at_once():
+    """Wait for a CPU whose framework has no call for it: what it was told to do is done by then."""
+
+
+def keep_known(function, **arguments):
+    """Leave out the arguments that this version of a function does not have: all of them are switches for
+    something that it cannot do."""
+    known = inspect.signature(function).parameters
+    return {name: value for name, value in arguments.items() if name in known}
+
+
+def order_version(version):
+    """Turn ``1.3.0+cu92`` into (1, 3)."""
+    return tuple(int(part) for part in version.split(".")[:2])
 
 
 def _is_within(built, capability):

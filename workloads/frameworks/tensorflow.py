@@ -1,23 +1,56 @@
 """TensorFlow: device, precision, threads, synchronisation, and its settings read back."""
 
 import os
+from typing import Dict
 
 from workloads import machine
 from workloads.fault import Fault
-from workloads.frameworks import BFLOAT16_CAPABILITY, check_kernels, gpu_index
+from workloads.frameworks import BFLOAT16_CAPABILITY, check_kernels, gpu_index, order_version
+
+
+FIRST = (2, 16)
+"""Version of TensorFlow whose Keras is Keras 3. Those in between, with a Keras 2 and calls of TensorFlow's own
+that came one by one from 2.1 to 2.15, are in no stack."""
+
+
+OLDER_END = (2, 1)
+"""Version before which ``workloads.frameworks.tensorflow_old`` serves."""
+
+
+def choose():
+    """Return the class for the TensorFlow that is installed.
+
+    Raises:
+        Fault: nobody wrote one.
+    """
+    # Errors and warnings reach the launch's log; what was found and loaded does not.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    import tensorflow as tf
+
+    version = order_version(tf.__version__)
+    if version >= FIRST:
+        return Framework
+    if version >= OLDER_END:
+        raise Fault(
+            "import",
+            "TensorFlow %s: between %d.%d and %d.%d none is known; take another stack"
+            % ((tf.__version__,) + OLDER_END + FIRST),
+        )
+    from workloads.frameworks import tensorflow_old
+
+    return tensorflow_old.Framework
 
 
 class Framework(object):
     """TensorFlow and Keras, imported and configured for one cell. See ``workloads.frameworks.torch``."""
 
     name = "tensorflow"
+    older: Dict[str, str] = {}
     synchronisation = "tf.test.experimental.sync_devices"
 
     def __init__(self, cell):
         os.environ["KERAS_BACKEND"] = "tensorflow"
         os.environ["KERAS_HOME"] = os.path.join(cell["cache"], "keras")
-        # Errors and warnings reach the launch's log; what was found and loaded does not.
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         import tensorflow as tf  # isort: skip, so that the one that is missing is the one that is named
         import keras
 
@@ -77,6 +110,19 @@ class Framework(object):
     def policy(self, dtype):
         """Return the Keras dtype policy that computes ``dtype`` tensors in the cell's precision."""
         return "mixed_bfloat16" if self.precision == "bf16" and dtype == "float32" else dtype
+
+    @property
+    def v1(self):
+        """What TensorFlow 1 had at its top."""
+        return self.tf.compat.v1
+
+    def trace(self, function, jit):
+        """Trace a function into a graph, which XLA compiles if ``jit``."""
+        return self.tf.function(function, jit_compile=jit)
+
+    def list_variables(self, model):
+        """List the tensors that a model trains."""
+        return [variable.value for variable in model.trainable_variables]
 
     @property
     def place(self):

@@ -1,11 +1,23 @@
 """PyTorch: device, precision, threads, synchronisation, and its settings read back."""
 
 import contextlib
+import functools
+import importlib
+import inspect
 import os
+from typing import Dict
 
 from workloads import machine
 from workloads.fault import Fault
-from workloads.frameworks import BFLOAT16_CAPABILITY, check_kernels, gpu_index
+from workloads.frameworks import (
+    AT_ONCE,
+    BFLOAT16_CAPABILITY,
+    check_cuda,
+    check_kernels,
+    gpu_index,
+    order_version,
+    return_at_once,
+)
 
 # Python 3.6 has only the other, which does as much.
 NOTHING = getattr(contextlib, "nullcontext", contextlib.ExitStack)()
@@ -17,6 +29,8 @@ class Framework(object):
     ``Framework`` has."""
 
     name = "torch"
+    older: Dict[str, str] = {}
+    """Modules for an older interface of this version, by those whose place they take."""
 
     def __init__(self, cell):
         self.prepare_import(cell)
@@ -28,11 +42,17 @@ class Framework(object):
         self.index = gpu_index(cell)
         self.place = torch.device("cpu" if self.index is None else "cuda:%d" % self.index)
         torch.set_num_threads(cell["threads"]["intra_op"])
-        torch.set_num_interop_threads(cell["threads"]["inter_op"])
+        if self.has_interop:
+            torch.set_num_interop_threads(cell["threads"]["inter_op"])
         torch.manual_seed(0)
         self._check_device()
         self._set_precision()
         torch.backends.cudnn.benchmark = False
+
+    @property
+    def has_interop(self):
+        """Whether operators may run beside each other. Before 1.2 they never do."""
+        return hasattr(self.torch, "set_num_interop_threads")
 
     @staticmethod
     def prepare_import(cell):
@@ -51,7 +71,11 @@ class Framework(object):
                 "device", "there is no cuda:%d; torch sees %d" % (self.index, torch.cuda.device_count())
             )
         capability = torch.cuda.get_device_capability(self.index)
-        self.warnings = check_kernels("torch", torch.cuda.get_arch_list(), capability)
+        if hasattr(torch.cuda, "get_arch_list"):
+            self.warnings = check_kernels("torch", torch.cuda.get_arch_list(), capability)
+        else:
+            # Before 1.7 a build does not tell what it was built for.
+            check_cuda("torch", torch.version.cuda, capability)
 
     def _set_precision(self):
         torch = self.torch
@@ -62,8 +86,11 @@ class Framework(object):
                 "precision", "%s does not compute in bfloat16" % self.describe_device()["model"], "skipped"
             )
         tf32 = self.precision == "tf32"
-        torch.set_float32_matmul_precision("high" if tf32 else "highest")
-        torch.backends.cudnn.allow_tf32 = tf32
+        if hasattr(torch, "set_float32_matmul_precision"):
+            torch.set_float32_matmul_precision("high" if tf32 else "highest")
+            torch.backends.cudnn.allow_tf32 = tf32
+        elif self.precision != "fp32":
+            raise Fault("precision", "PyTorch %s computes in float32 only" % torch.__version__, "skipped")
 
     def _has_bfloat16(self):
         if self.index is None:
@@ -78,16 +105,28 @@ class Framework(object):
         # A disabled autocast costs microseconds a step that the other framework does not pay.
         return NOTHING
 
+    def clear_by(self, optimiser):
+        """Return what clears an optimiser's gradients: it forgets them, and before 1.7 sets them to zero."""
+        clear = optimiser.zero_grad
+        if "set_to_none" in inspect.signature(clear).parameters:
+            return functools.partial(clear, set_to_none=True)
+        return clear
+
     @property
     def synchronisation(self):
         """Name of the call that waits for the device."""
-        return "torch.%s.synchronize" % self.place.type
+        return "torch.%s.synchronize" % self.place.type if self.waits else AT_ONCE
+
+    @property
+    def waits(self):
+        """Whether there is a call to wait for the device: old versions have none for a CPU."""
+        return self.index is not None or hasattr(self.torch, "cpu")
 
     @property
     def synchronise(self):
         """The call that waits for the device."""
         if self.index is None:
-            return self.torch.cpu.synchronize
+            return self.torch.cpu.synchronize if self.waits else return_at_once
         index, wait = self.index, self.torch.cuda.synchronize
         return lambda: wait(index)
 
@@ -116,21 +155,35 @@ class Framework(object):
         """Return the most memory that tensors held on the GPU, or ``None`` on a CPU."""
         return None if self.index is None else self.torch.cuda.max_memory_allocated(self.index)
 
+    def count_threads(self):
+        """Count the threads of an operation."""
+        if order_version(self.torch.__version__) < (1, 1):
+            return importlib.import_module("workloads.frameworks.torch_1").count_threads(self.torch)
+        return self.torch.get_num_threads()
+
     def settings(self):
         """Read back what decides how fast this process computes."""
         torch = self.torch
         read = {
-            "threads_intra_op": torch.get_num_threads(),
-            "threads_inter_op": torch.get_num_interop_threads(),
-            "deterministic": torch.are_deterministic_algorithms_enabled(),
-            "torch.float32_matmul_precision": torch.get_float32_matmul_precision(),
-            "torch.mkldnn": torch.backends.mkldnn.enabled,
+            "threads_intra_op": self.count_threads(),
+            "threads_inter_op": torch.get_num_interop_threads() if self.has_interop else None,
             "torch.default_dtype": str(torch.get_default_dtype()),
         }
-        if self.index is None:
-            read["torch.cpu_capability"] = torch.backends.cpu.get_cpu_capability()
+        if hasattr(torch, "are_deterministic_algorithms_enabled"):
+            read["deterministic"] = torch.are_deterministic_algorithms_enabled()
         else:
-            read["tf32"] = bool(torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
+            read["deterministic"] = torch.backends.cudnn.deterministic
+        if hasattr(torch, "get_float32_matmul_precision"):
+            read["torch.float32_matmul_precision"] = torch.get_float32_matmul_precision()
+        if hasattr(torch.backends, "mkldnn"):
+            mkldnn = torch.backends.mkldnn
+            read["torch.mkldnn"] = mkldnn.enabled if hasattr(mkldnn, "enabled") else mkldnn.is_available()
+        if self.index is None:
+            if hasattr(torch.backends, "cpu"):
+                read["torch.cpu_capability"] = torch.backends.cpu.get_cpu_capability()
+        else:
+            if hasattr(torch.backends.cuda, "matmul"):
+                read["tf32"] = bool(torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
             read["autotune"] = torch.backends.cudnn.benchmark
             read["torch.cudnn"] = torch.backends.cudnn.version()
             read["torch.cuda"] = torch.version.cuda

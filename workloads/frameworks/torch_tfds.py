@@ -19,9 +19,11 @@ class Framework(torch.Framework):
         import tensorflow as tf
 
         self.tf = tf
+        # Until 2.1 the calls for devices are experimental.
+        config = tf.config if hasattr(tf.config, "set_visible_devices") else tf.config.experimental
         # Memory of the GPU would be taken by the first pipeline that runs.
-        tf.config.set_visible_devices([], "GPU")
-        if tf.config.get_visible_devices("GPU"):
+        config.set_visible_devices([], "GPU")
+        if config.get_visible_devices("GPU"):
             raise Fault("device", "TensorFlow would not let go of the GPU, which PyTorch computes on")
         tf.config.threading.set_intra_op_parallelism_threads(cell["threads"]["intra_op"])
         tf.config.threading.set_inter_op_parallelism_threads(cell["threads"]["inter_op"])

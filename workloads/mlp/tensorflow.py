@@ -1,16 +1,11 @@
-"""The linear MLP in TensorFlow 2 with Keras 3: eager, graph, XLA."""
+"""The linear MLP in TensorFlow with the Keras that belongs to it: eager, graph, XLA."""
 
-import keras
 import tensorflow as tf
 
 from workloads import mlp
 from workloads.subject import Subject
 
-COMPILERS = {
-    "tensorflow-eager": ("none", lambda function: function),
-    "tensorflow-graph": ("tf.function", lambda function: tf.function(function, jit_compile=False)),
-    "tensorflow-xla": ("xla", lambda function: tf.function(function, jit_compile=True)),
-}
+COMPILERS = {"tensorflow-eager": "none", "tensorflow-graph": "tf.function", "tensorflow-xla": "xla"}
 
 
 def build(cell, framework, dtype):
@@ -25,17 +20,20 @@ def build_here(cell, framework, dtype):
     x = tf.constant(x, dtype)
     y = tf.constant(y, dtype)
 
-    policy = framework.policy(dtype)
-    model = keras.Sequential(
-        [keras.layers.Dense(width, activation=None, dtype=policy) for width in mlp.widths(parameters)[1:]]
+    policy, layers = framework.policy(dtype), framework.keras.layers
+    model = framework.keras.Sequential(
+        [layers.Dense(width, activation=None, dtype=policy) for width in mlp.widths(parameters)[1:]]
     )
     model.build(x.shape)
     model.set_weights([weights[name] for name in names(weights)])
-    variables = [variable.value for variable in model.trainable_variables]
+    variables = framework.list_variables(model)
     # TensorFlow's own plain SGD, the one of 2018: Keras's, which serves several frameworks, takes four
     # times as long when it runs eagerly. The rate is a tensor, since a number would become a float32.
-    optimiser = tf.compat.v1.train.GradientDescentOptimizer(tf.constant(parameters["learning_rate"], dtype))
-    compiler, compile_function = COMPILERS[cell["variant"]]
+    optimiser = framework.v1.train.GradientDescentOptimizer(tf.constant(parameters["learning_rate"], dtype))
+    compiler = COMPILERS[cell["variant"]]
+
+    def compile_function(function):
+        return function if compiler == "none" else framework.trace(function, jit=compiler == "xla")
 
     def differentiate():
         with tf.GradientTape() as tape:

@@ -1,14 +1,26 @@
 """The linear MLP in PyTorch: eager, script, compile."""
 
+import importlib
+
 import torch
 
 from workloads import mlp
+from workloads.frameworks import keep_known, order_version
 from workloads.subject import Subject
+
+
+def script(model):
+    """Compile the forward pass by TorchScript."""
+    if order_version(torch.__version__) < (1, 2):
+        # Until 1.1 there is no call that makes a module of a module.
+        return importlib.import_module("workloads.mlp.torch_1").script(model)
+    return torch.jit.script(model)
+
 
 # By variant: the compiler, what it compiles, and how the model and the loss go through it.
 COMPILERS = {
     "torch-eager": ("none", "nothing", lambda model: model, lambda loss: loss),
-    "torch-script": ("torchscript", "forward pass", torch.jit.script, lambda loss: loss),
+    "torch-script": ("torchscript", "forward pass", script, lambda loss: loss),
     "torch-compile": (
         "inductor",
         "forward and backward pass",
@@ -51,8 +63,9 @@ def build(cell, framework, dtype):
         dampening=0.0,
         weight_decay=0.0,
         nesterov=False,
-        maximize=False,
+        **keep_known(torch.optim.SGD, maximize=False),
     )
+    clear = framework.clear_by(optimiser)
 
     def compute_loss(x, y):
         with framework.autocast():
@@ -63,7 +76,7 @@ def build(cell, framework, dtype):
     compute_loss = compile_loss(compute_loss)
 
     def differentiate(x, y):
-        optimiser.zero_grad(set_to_none=True)
+        clear()
         loss = compute_loss(x, y)
         loss.backward()
         return loss.detach()
