@@ -156,7 +156,7 @@ class Match(object):
 
     def validate(self):
         """Validate on all batches of the test images."""
-        total, right, loss = 0.0, 0, None
+        total, right, loss = 0.0, 0, None  # type: Any, Any, Any
 
         def use(images, labels):
             nonlocal total, right, loss
@@ -164,7 +164,7 @@ class Match(object):
             total, right = total + loss, right + hits
 
         seen, waiting_s = self.go_through("test", "validate_images", use)
-        series = {"validation_loss": total / seen, "validation_accuracy": right / float(seen)}
+        series = {"validation_loss": total / seen, "validation_accuracy": right.float() / seen}
         return Epoch(loss, seen, series, waiting_s=waiting_s)
 
     def train_and_validate(self):

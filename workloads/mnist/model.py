@@ -4,6 +4,7 @@ import torch
 from torch.nn import functional
 
 from workloads import mnist
+from workloads.frameworks import keep_known
 
 
 class Net(torch.nn.Module):
@@ -48,16 +49,20 @@ class Trainer(object):
             rho=parameters["rho"],
             eps=parameters["epsilon"],
             weight_decay=0,
-            # As PyTorch chooses by itself: one kernel for all tensors where that pays.
-            foreach=framework.index is not None,
-            maximize=False,
-            capturable=False,
-            differentiable=False,
+            **keep_known(
+                torch.optim.Adadelta,
+                # As PyTorch chooses by itself: one kernel for all tensors where that pays.
+                foreach=framework.index is not None,
+                maximize=False,
+                capturable=False,
+                differentiable=False,
+            ),
         )
+        self.clear = framework.clear_by(self.optimiser)
 
     def differentiate(self, images, labels):
         """Compute the loss of a batch on the device and its gradients; return the loss."""
-        self.optimiser.zero_grad(set_to_none=True)
+        self.clear()
         with self.framework.autocast():
             scores = self.net(images)
         loss = functional.nll_loss(scores.to(self.dtype), labels, reduction="mean")

@@ -1,15 +1,14 @@
 """tf.data and tfds, feeding PyTorch: tfds's files, what is made of them in memory, or one's own arrays."""
 
 import tensorflow as tf
-import tensorflow_datasets
 import torch
 
 from workloads.clock import Clock
 from workloads.data import idx
 from workloads.fault import Fault
 from workloads.mnist import loader, match, tfds_access
+from workloads.mnist.tfds_access import AUTOTUNE
 
-AUTOTUNE = tf.data.AUTOTUNE
 SMALL = 1024
 """Elements of the small shuffle buffer."""
 
@@ -97,19 +96,17 @@ class PipelineLoader(loader.Loader):
                 min(recipe.buffer or count, count), seed=self.order.seed, reshuffle_each_iteration=True
             )
         dataset = dataset.batch(self.order.batch[split], drop_remainder=False)
-        dataset = dataset.map(convert, num_parallel_calls=recipe.parallel, deterministic=True)
+        dataset = tfds_access.convert(dataset, convert, recipe.parallel)
         if recipe.cache == "batches":
             dataset = dataset.cache()
-        options = tf.data.Options()
-        options.autotune.enabled = recipe.tuned
-        return dataset.prefetch(recipe.prefetch).with_options(options)
+        return tfds_access.tune(dataset.prefetch(recipe.prefetch), recipe.tuned)
 
     def repeat(self, dataset):
         """Epochs end with the data set."""
         return dataset
 
     def epoch(self, split):
-        iterator = self.pipelines[split].as_numpy_iterator()
+        iterator = tfds_access.iterate(self.pipelines[split])
         for batch in hand_out(iterator, self.order.pinned):
             yield batch
         begin_ns = Clock.now_ns()
@@ -134,7 +131,7 @@ class ArticleLoader(PipelineLoader):
         iterator = self.iterators.get(split)
         if iterator is None:
             iterator = self.iterators[split] = hand_out(
-                self.pipelines[split].as_numpy_iterator(), self.order.pinned
+                tfds_access.iterate(self.pipelines[split]), self.order.pinned
             )
         seen = 0
         for batch in iterator:
@@ -151,18 +148,7 @@ def read(data, source, split, count):
     if source == "arrays":
         images, labels = idx.read_split(data["folder"], split, count)
         return tf.data.Dataset.from_tensor_slices((images[:, :, :, None], labels))
-    dataset = tfds_access.open_files(data, "tfrecord").as_dataset(
-        split=split,
-        as_supervised=True,
-        shuffle_files=False,
-        # tfds would keep a small set in memory, unasked, and decode nothing after the first epoch.
-        read_config=tensorflow_datasets.ReadConfig(try_autocache=False),
-    )
-    dataset = dataset.take(count)
-    if source == "memory":
-        ((images, labels),) = dataset.batch(count).as_numpy_iterator()
-        return tf.data.Dataset.from_tensor_slices((images, labels))
-    return dataset
+    return tfds_access.read(data, split, count, source == "memory")
 
 
 def convert(images, labels):

@@ -3,8 +3,9 @@
 import warnings
 
 import torch
+import torch.utils.data
 
-from workloads.frameworks import imports
+from workloads.frameworks import imports, keep_known
 from workloads.mnist import loader
 
 # That there are more workers than CPUs is what some variants are about.
@@ -46,15 +47,23 @@ class WorkerLoader(loader.Loader):
 
 def make(dataset, split, order, workers, persistent):
     """Make a DataLoader in which no argument that matters is left to a default."""
-    options = {"timeout": loader.WAIT_S, "prefetch_factor": 2} if workers else {}
-    return torch.utils.data.DataLoader(
+    loader_class = torch.utils.data.DataLoader
+    # Before 1.6 orders are drawn by PyTorch's own generator, and before 1.7 two batches a worker are made
+    # ahead and workers end with the epoch, always.
+    torch.manual_seed(order.seed)
+    options = keep_known(
+        loader_class,
+        generator=torch.Generator().manual_seed(order.seed),
+        persistent_workers=persistent and workers > 0,
+    )
+    if workers:
+        options.update(keep_known(loader_class, timeout=loader.WAIT_S, prefetch_factor=2))
+    return loader_class(
         dataset,
         batch_size=order.batch[split],
         shuffle=order.shuffled[split],
         num_workers=workers,
-        persistent_workers=persistent and workers > 0,
         pin_memory=order.pinned,
         drop_last=False,
-        generator=torch.Generator().manual_seed(order.seed),
         **options,
     )
