@@ -46,6 +46,15 @@ def normalise(images):
     return images.astype("float32") / numpy.float32(127.5) - numpy.float32(1)
 
 
+def standardise(images):
+    """Return uint8 images each less its mean, divided by its deviation, which is taken to be 1/sqrt(values)
+    at least: float32 of the same shape."""
+    flat = images.reshape(len(images), -1).astype("float64")
+    least = flat.shape[1] ** -0.5
+    made = (flat - flat.mean(axis=1, keepdims=True)) / numpy.maximum(flat.std(axis=1, keepdims=True), least)
+    return made.astype("float32").reshape(images.shape)
+
+
 def apply(images, choices):
     """Return what an epoch's choices make of uint8 images (n, 32, 32, 3): float32 of the same shape.
 

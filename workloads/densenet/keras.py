@@ -5,7 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from workloads.densenet import keras_data, match, recipe
+from workloads.densenet import augment, keras_data, match, recipe
 from workloads.densenet.keras_net import Trainer
 from workloads.epoch import Waited
 
@@ -42,7 +42,7 @@ class FitSide(object):
     is_validated_in_article = True
     # ``fit`` has each step's loss and accuracy read by a thread beside it, for whichever callbacks there are.
     reads = 2
-    prepare_as_article = staticmethod(keras_data.prepare)
+    prepare_as_article = staticmethod(augment.standardise)
 
     def __init__(self, cell, trainer, dtype):
         self.trainer, self.dtype = trainer, dtype

@@ -38,15 +38,6 @@ def open_batches(cell, data):
     return (Batches if cell["edition"] == "fair" else ArticleBatches)(cell["parameters"], data)
 
 
-def prepare(images):
-    """Return what validation has of uint8 images in the article edition, in numpy, for proofs: each image
-    less its mean, divided by its deviation, which is taken to be 1/sqrt(values) at least."""
-    flat = images.reshape(len(images), -1).astype("float64")
-    least = flat.shape[1] ** -0.5
-    made = (flat - flat.mean(axis=1, keepdims=True)) / numpy.maximum(flat.std(axis=1, keepdims=True), least)
-    return made.astype("float32").reshape(images.shape)
-
-
 class Batches(object):
     """Whole batches at a time: gathered from padded images, turned to float32 and normalised.
 

@@ -2,10 +2,11 @@
 
 import keras
 import numpy
-from keras import layers, ops
+from keras import ops
 
 from workloads import densenet
-from workloads.densenet import plan, recipe
+from workloads.densenet import recipe
+from workloads.densenet.keras_model import from_keras, make_model, to_keras
 
 
 class CorrectedAdam(keras.optimizers.Adam):
@@ -56,54 +57,6 @@ def make_optimiser(parameters, how):
     return keras.optimizers.Adam(**said)
 
 
-def make_model(parameters, how, policy):
-    """Build the net from the plan, as a functional model: images of (n, 32, 32, 3) to scores of (n, 10).
-
-    Its layers have the plan's names. Scores are not cast: they are of the policy's type.
-    """
-    laid = plan.make(parameters)
-    penalty = make_penalty(how)
-
-    def activate(name, x):
-        x = layers.BatchNormalization(
-            momentum=how.norm_momentum, epsilon=how.norm_epsilon, name=name, dtype=policy
-        )(x)
-        return layers.ReLU(dtype=policy)(x)
-
-    def convolve(name, x, filters, size, stride=1):
-        if stride > 1:
-            # "same" with a stride would put its zeros on one side only.
-            x = layers.ZeroPadding2D(size // 2, dtype=policy)(x)
-        return layers.Conv2D(
-            filters,
-            size,
-            strides=stride,
-            padding="same" if stride == 1 else "valid",
-            use_bias=True,
-            kernel_regularizer=penalty,
-            name=name,
-            dtype=policy,
-        )(x)
-
-    images = keras.Input((plan.SIDE, plan.SIDE, plan.CHANNELS), dtype=keras.config.floatx())
-    x = convolve("stem.conv", images, laid.stem, plan.KERNEL, parameters["stem_stride"])
-    for block, inputs in enumerate(laid.blocks):
-        if block:
-            name = plan.name_transition(block)
-            x = convolve(name + ".conv", activate(name + ".norm", x), laid.transitions[block - 1][1], 1)
-            x = layers.AveragePooling2D(2, dtype=policy)(x)
-        for layer in range(len(inputs)):
-            name = plan.name_layer(block, layer)
-            new = convolve(name + ".conv1", activate(name + ".norm1", x), parameters["bottleneck"], 1)
-            new = convolve(
-                name + ".conv2", activate(name + ".norm2", new), parameters["growth_rate"], plan.KERNEL
-            )
-            x = layers.Concatenate(dtype=policy)([x, new])
-    x = layers.GlobalAveragePooling2D(dtype=policy)(activate("norm", x))
-    scores = layers.Dense(plan.CLASSES, kernel_regularizer=penalty, name="classifier", dtype=policy)(x)
-    return keras.Model(images, scores)
-
-
 def make_penalty(how):
     """Make Keras's regulariser of a recipe: of c, it adds c w^2 to the loss and so 2 c w to the gradient."""
     if not how.in_loss:
@@ -129,7 +82,9 @@ class Trainer(object):
         # Also the type of the optimiser's numbers and of the metrics.
         keras.config.set_floatx(dtype)
         self.parameters = parameters
-        self.model = make_model(parameters, how, framework.policy(dtype))
+        policy = framework.policy(dtype)
+        # Scores are not cast: they are of the policy's type.
+        self.model = make_model(keras, parameters, how, make_penalty(how), dtype=policy)
         self.model.compile(
             optimizer=make_optimiser(parameters, how),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -199,13 +154,3 @@ class Trainer(object):
     def name_statistics(self):
         """Copy the running statistics to the host, by name."""
         return {name: variable.numpy() for name, variable in self.named_statistics()}
-
-
-def to_keras(array):
-    """Turn the plan's shape into Keras's: (rows, columns, inputs, outputs) and (inputs, outputs)."""
-    return array.transpose(2, 3, 1, 0) if array.ndim == 4 else array.T
-
-
-def from_keras(array):
-    """Turn Keras's shape into the plan's."""
-    return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array.T

@@ -14,7 +14,7 @@ class Recipe(object):
         norm_momentum: share of a running statistic that stays at each step. PyTorch's own ``momentum`` is the
             share that is new.
         variance: what becomes of a batch's variance in the running one: PyTorch divides by n - 1
-            (``unbiased``), Keras by n (``biased``).
+            (``unbiased``), Keras by n (``biased``), Keras 2 by n - 1 - epsilon (``keras-2``).
         adam_epsilon: of Adam.
         epsilon_at: whether it is added to the root of the second moment after its bias was ``corrected``
             (the paper's algorithm 1, PyTorch), or before (``uncorrected``: the paper's epsilon hat, Keras).
@@ -59,25 +59,34 @@ class Recipe(object):
         }
 
 
-def choose(parameters, edition, side):
+def choose(parameters, edition, side, epsilon_at=None, variance=None):
     """Return the recipe of a side, ``torch`` or ``keras``.
 
     In ``article`` each framework has the defaults that it had then and has today, but for Keras's L2, which
     a regulariser of c adds as 2 c w.
+
+    Args:
+        epsilon_at: where the version at hand adds epsilon, in ``article``; today's place by default.
+        variance: the version's own, where it is not today's.
     """
-    decay = parameters["l2"]
+    decay, name = parameters["l2"], "%s-%s" % (edition, side)
+    own = variance or ("unbiased" if side == "torch" else "biased")
+    name += "-" + own if variance else ""
     if edition == "fair":
         return Recipe(
-            name="fair-" + side,
+            name=name,
             norm_epsilon=parameters["norm_epsilon"],
             norm_momentum=parameters["norm_momentum"],
-            variance="unbiased" if side == "torch" else "biased",
+            variance=own,
             adam_epsilon=parameters["adam_epsilon"],
             epsilon_at="corrected",
             decay=decay,
             decayed="kernels",
             in_loss=False,
         )
+    today = "corrected" if side == "torch" else "uncorrected"
+    at = epsilon_at or today
+    name += "-" + at if at != today else ""
     if side == "torch":
-        return Recipe("article-torch", 1e-5, 0.9, "unbiased", 1e-8, "corrected", decay, "all", False)
-    return Recipe("article-keras", 1e-3, 0.99, "biased", 1e-7, "uncorrected", 2 * decay, "kernels", True)
+        return Recipe(name, 1e-5, 0.9, own, 1e-8, at, decay, "all", False)
+    return Recipe(name, 1e-3, 0.99, own, 1e-7, at, 2 * decay, "kernels", True)

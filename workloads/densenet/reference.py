@@ -30,12 +30,25 @@ SIZES = (
     dict(PLAN, batch=16),
     dict(PLAN, batch=128),
 )
-SIDES = (("fair", "torch"), ("fair", "keras"), ("article", "torch"), ("article", "keras"))
+SIDES = (
+    ("fair", "torch", {}),
+    ("fair", "keras", {}),
+    ("article", "torch", {}),
+    ("article", "keras", {}),
+    # Of PyTorch 1.0 and of Keras 2.1, where they are not as today's.
+    ("article", "torch", {"epsilon_at": "uncorrected"}),
+    ("fair", "keras", {"variance": "keras-2"}),
+    ("article", "keras", {"variance": "keras-2"}),
+)
 
 
-def compute(parameters, edition, side):
-    """Train for ``LOSSES`` steps in float64 on the canonical batch and return the trajectory."""
-    how = recipe.choose(parameters, edition, side)
+def compute(parameters, edition, side, own):
+    """Train for ``LOSSES`` steps in float64 on the canonical batch and return the trajectory.
+
+    Args:
+        own: what a version has of its own, as ``recipe.choose`` takes it.
+    """
+    how = recipe.choose(parameters, edition, side, **own)
     weights = densenet.canonical(parameters)
     start = {name: value.copy() for name, value in weights.items()}
     images, labels = densenet.draw_batch(parameters)
@@ -170,7 +183,8 @@ class Net(object):
         normal = (x - mean) / deviation
         self.kept[name] = normal, deviation
         count = x.size // x.shape[3]
-        told = variance * count / (count - 1) if self.how.variance == "unbiased" else variance
+        divisors = {"biased": 0, "unbiased": 1, "keras-2": 1 + self.how.norm_epsilon}
+        told = variance * count / (count - divisors[self.how.variance])
         kept = self.how.norm_momentum
         self.statistics[name + ".mean"] = (1 - kept) * mean
         self.statistics[name + ".variance"] = kept + (1 - kept) * told
@@ -229,5 +243,5 @@ def cut(x, size, stride):
 if __name__ == "__main__":
     trajectory.write(
         "densenet",
-        [compute(dict(sizes, **TRAINING), edition, side) for sizes in SIZES for edition, side in SIDES],
+        [compute(dict(sizes, **TRAINING), *side) for sizes in SIZES for side in SIDES],
     )

@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from workloads.densenet import match, recipe, torch_data
-from workloads.densenet.torch_net import Trainer
+from workloads.densenet import augment, match, recipe, torch_data
+from workloads.densenet.torch_net import EPSILON_AT, Trainer
 from workloads.epoch import Waited
 from workloads.fault import Fault
 
@@ -27,7 +27,7 @@ def build(cell, framework, dtype):
         torch.backends.cudnn.benchmark = True
     compiled = variant == "torch-compile"
     channels_last = variant == "torch-channels-last"
-    how = recipe.choose(parameters, cell["edition"], "torch")
+    how = recipe.choose(parameters, cell["edition"], "torch", epsilon_at=EPSILON_AT)
     trainer = Trainer(framework, parameters, how, dtype, compile_it if compiled else None, channels_last)
     reads = variant != "torch-no-metrics"
     settings = {
@@ -57,6 +57,7 @@ class Side(object):
 
     is_validated_in_article = False
     observe = None
+    prepare_as_article = staticmethod(augment.normalise)
 
     def __init__(self, cell, trainer, reads):
         self.trainer = trainer
@@ -113,7 +114,9 @@ class Side(object):
             images += count
         if not images:
             raise Fault("data", "an epoch has no images")
-        return match.Passed(total / images, right / float(images), images, loss, batches.ns / 1e9)
+        # As a float: old versions divide whole numbers to whole numbers.
+        right = float(right) if self.reads else right.float()
+        return match.Passed(total / images, right / images, images, loss, batches.ns / 1e9)
 
     def augment(self, choices):
         """Return what given choices make of the images, as arrays (n, 32, 32, 3), and their labels."""
@@ -122,8 +125,6 @@ class Side(object):
     def hand_out(self, split):
         """Return all that an epoch hands out, as arrays."""
         return join(self.batches.train() if split == "train" else self.batches.validate())
-
-    prepare_as_article = staticmethod(torch_data.prepare)
 
 
 def join(batches):

@@ -1,9 +1,11 @@
 """Batches for PyTorch: in ``fair`` the arithmetic that both sides share, in ``article`` torchvision's way."""
 
 import torch
+import torch.utils.data
 
 from workloads import densenet
 from workloads.densenet import augment, plan
+from workloads.frameworks import keep_known
 
 
 def draw_batch(parameters, dtype):
@@ -19,18 +21,13 @@ def open_batches(cell, data, layout):
     return ArticleBatches(cell["parameters"], data)
 
 
-def prepare(images):
-    """Return what validation has of uint8 images, in numpy, for proofs."""
-    return augment.normalise(images)
-
-
 class Batches(object):
     """Whole batches at a time: gathered from padded images, turned to float32 and normalised.
 
     Args:
         parameters: the cell's.
         data: a ``match.Data``.
-        layout: in which images lie in memory.
+        layout: how ``to`` is told in which order images lie in memory.
     """
 
     def __init__(self, parameters, data, layout):
@@ -54,9 +51,9 @@ class Batches(object):
         images, rows, columns = (
             torch.from_numpy(chosen) for chosen in (choices.images, choices.rows, choices.columns)
         )
-        flipped = torch.from_numpy(choices.flipped)
+        flipped = torch.from_numpy(choices.flipped.astype("int64"))
         for chosen in torch.arange(len(images)).split(self.parameters["batch"]):
-            across = torch.where(flipped[chosen, None], plan.SIDE - 1 - places, places)
+            across = places + flipped[chosen, None] * (plan.SIDE - 1 - 2 * places)
             down = rows[chosen, None] + places
             across = columns[chosen, None] + across
             start = images[chosen] * augment.PADDED**2
@@ -73,7 +70,7 @@ class Batches(object):
 
     def normalise(self, images):
         """Turn uint8 (n, 32, 32, 3) into float32 (n, 3, 32, 32) from -1 to 1."""
-        images = images.permute(0, 3, 1, 2).to(torch.float32, memory_format=self.layout)
+        images = images.permute(0, 3, 1, 2).to(torch.float32, **self.layout)
         return images.div_(127.5).sub_(1)
 
 
@@ -84,6 +81,8 @@ class ArticleBatches(object):
     def __init__(self, parameters, data):
         from torchvision import transforms
 
+        # Before 1.6 orders are drawn by PyTorch's own generator.
+        torch.manual_seed(data.seed)
         normal = transforms.Normalize((0.5,) * 3, (0.5,) * 3)
         drawn = [transforms.RandomHorizontalFlip(), transforms.RandomCrop(plan.SIDE, padding=augment.PADDING)]
         plain = [transforms.ToTensor(), normal]
@@ -99,7 +98,7 @@ class ArticleBatches(object):
                 num_workers=0,
                 pin_memory=False,
                 drop_last=False,
-                generator=torch.Generator().manual_seed(data.seed),
+                **keep_known(torch.utils.data.DataLoader, generator=torch.Generator().manual_seed(data.seed)),
             )
 
     def start(self):

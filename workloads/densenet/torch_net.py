@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from workloads import densenet
 from workloads.densenet import plan, recipe
+from workloads.frameworks import keep_known, order_version
 
 
 class DenseLayer(nn.Module):
@@ -76,6 +77,22 @@ class Net(nn.Module):
         return self.classifier(functional.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
+def choose_layout(channels_last):
+    """Return how ``to`` is told in which order tensors lie in memory. Before 1.5 there is only one."""
+    if order_version(torch.__version__) < (1, 5):
+        return {}
+    return {"memory_format": torch.channels_last if channels_last else torch.contiguous_format}
+
+
+EPSILON_AT = "uncorrected" if order_version(torch.__version__) < (1, 3) else "corrected"
+"""Where this version's Adam adds its epsilon (before 1.3, as Keras's)."""
+
+
+def corrects(how):
+    """Tell whether this version's Adam has to be helped to what a recipe wants."""
+    return how.epsilon_at != EPSILON_AT
+
+
 class Trainer(object):
     """The net at its canonical start, with what trains and validates it.
 
@@ -93,23 +110,29 @@ class Trainer(object):
         self.parameters = parameters
         self.how = how
         self.dtype = getattr(torch, dtype)
-        self.layout = torch.channels_last if channels_last else torch.contiguous_format
+        self.layout = choose_layout(channels_last)
         self.net = Net(parameters, how).to(self.dtype)
-        self.net.to(framework.place, memory_format=self.layout)
+        self.net.to(framework.place, **self.layout)
         self.start = {name: torch.from_numpy(value) for name, value in densenet.canonical(parameters).items()}
+        self.steps = 0
         self.optimiser = torch.optim.Adam(
             self.group(),
             lr=parameters["learning_rate"],
             betas=recipe.BETAS,
             eps=how.adam_epsilon,
             amsgrad=False,
-            # As PyTorch chooses by itself: one kernel for all tensors where that pays.
-            foreach=framework.index is not None,
-            fused=False,
-            maximize=False,
-            capturable=False,
-            differentiable=False,
+            **keep_known(
+                torch.optim.Adam,
+                # As PyTorch chooses by itself: one kernel for all tensors where that pays.
+                foreach=framework.index is not None,
+                fused=False,
+                maximize=False,
+                capturable=False,
+                differentiable=False,
+            ),
         )
+        self.clear = framework.clear_by(self.optimiser)
+        self.step = self.step_corrected if corrects(how) else self.optimiser.step
         self.compute = self.compute_plainly if compile_it is None else compile_it(self.compute_plainly)
         self.reset()
 
@@ -131,6 +154,7 @@ class Trainer(object):
                 if isinstance(module, nn.BatchNorm2d):
                     module.reset_running_stats()
         self.optimiser.state.clear()
+        self.steps = 0
         self.set_rate(self.parameters["learning_rate"])
         self.net.train()
 
@@ -155,15 +179,23 @@ class Trainer(object):
     def move(self, images, labels):
         """Bring a batch to the device, in the net's layout."""
         place = self.framework.place
-        return images.to(place, memory_format=self.layout), labels.to(place)
+        return images.to(place, **self.layout), labels.to(place)
 
     def train(self, images, labels):
         """Make one training step; return the loss before it and how many were right, on the device."""
-        self.optimiser.zero_grad(set_to_none=True)
+        self.clear()
         loss, hits = self.compute(images, labels)
         loss.backward()
-        self.optimiser.step()
+        self.step()
         return loss.detach(), hits
+
+    def step_corrected(self):
+        """Make a step of an Adam that adds epsilon before the correction, so that it comes after it."""
+        self.steps += 1
+        epsilon = self.how.adam_epsilon * (1 - recipe.BETAS[1] ** self.steps) ** 0.5
+        for group in self.optimiser.param_groups:
+            group["eps"] = epsilon
+        self.optimiser.step()
 
     def validate(self, images, labels):
         """Return the mean loss of a batch and how many of it are right, on the device."""
