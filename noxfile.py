@@ -46,6 +46,16 @@ def bench_docker(session: nox.Session) -> None:
 
 
 @nox.session(python=False)
+def published(session: nox.Session) -> None:
+    """Measure what the articles measured, on their versions and on today's, and judge their claims again."""
+    run_program(
+        session,
+        "scripts.bench",
+        *("--articles", "--device", "cpu", "--runner", "venv", "--profile", "published"),
+    )
+
+
+@nox.session(python=False)
 def images(session: nox.Session) -> None:
     """Build the images that are missing or stale."""
     run_program(session, "scripts.images")

@@ -1,7 +1,7 @@
 """Workloads as data: what ``workloads/*/workload.toml`` says, and names looked up in it."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,6 +12,7 @@ from msgspec import Meta
 from scripts.contract import Duration, Edition, Name, Parameter, Precision
 from scripts.errors import Refusal
 from scripts.runs import ROOT
+from scripts.stacks import Version
 
 WORKLOADS = ROOT / "workloads"
 
@@ -33,6 +34,8 @@ class VariantEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     headline: bool = False
     needs: list[Name] = []
     """Packages of a stack, by the names in ``docker/stacks.toml``; the framework by default."""
+    since: dict[Name, Version] = {}
+    """Oldest versions of packages that can do it."""
     derived: bool = False
     """Whether it reads what its stack makes of the data, such as tfds's files."""
     module: Name | None = None
@@ -98,6 +101,14 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         entry = self.variants[variant]
         return frozenset(entry.needs or [entry.framework])
 
+    def runs_on(self, variant: str, versions: Mapping[str, str]) -> bool:
+        """Tell whether a variant's packages are among those of a stack, and new enough where that is known."""
+        since = self.variants[variant].since
+        return self.needs(variant) <= versions.keys() and not any(
+            versions[name] and order_version(versions[name]) < order_version(since[name])
+            for name in since.keys() & versions.keys()
+        )
+
     def overhead_s(self, variant: str, profile: str) -> float:
         own_s = self.variants[variant].overhead_s
         return self.profiles[profile].overheads_s.get(variant, own_s) if profile in self.profiles else own_s
@@ -113,6 +124,10 @@ def load_catalogue(folder: Path = WORKLOADS) -> dict[str, Workload]:
     if not paths:
         raise Refusal(f"{folder}: no workload.toml in any folder of it; is this a whole clone?")
     return {path.parent.name: _read(path) for path in paths}
+
+
+def order_version(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
 
 
 def find_names(kind: str, wanted: Iterable[str], known: Iterable[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Making cells: every value resolved."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from scripts.catalogue import Workload, find_names
@@ -31,11 +32,16 @@ class Place:
     """A stack as the plan sees it."""
 
     name: str
-    frameworks: frozenset[str]
+    versions: Mapping[str, str]
+    """Of its frameworks, by name; empty where it is not known before it is entered."""
     current: bool
     """Joins every plan that names no stack."""
     lock_sha256: str | None
     runner: Runner = "venv"
+
+    @property
+    def frameworks(self) -> AbstractSet[str]:
+        return self.versions.keys()
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 import argparse
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast, get_args
 
@@ -14,6 +14,7 @@ from scripts.contract import Edition, Precision, Runner
 from scripts.errors import Refusal
 from scripts.image_inputs import BASES, is_base
 from scripts.profiles import DEFAULT, PROFILES
+from scripts.published import Article, load_articles
 from scripts.runs import RUNS
 
 MAX_BLOCKS = 1000
@@ -43,6 +44,8 @@ class Options:
     threads: int | None = None
     seed: int | None = None
     baseline: str | None = None
+    articles: Mapping[str, Article] = field(default_factory=dict)
+    """To replay, by key: their workloads only, in their edition and on their stacks too."""
     base: str | None = None
     """As ``scripts.images`` takes it."""
     data: tuple[str, ...] = ()
@@ -80,6 +83,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
         threads=said.threads,
         seed=said.seed,
         baseline=said.baseline,
+        articles=load_articles() if said.articles else {},
         base=said.base,
         data=_split(said.data),
         results=said.results or RUNS,
@@ -143,6 +147,13 @@ def _make_parser() -> argparse.ArgumentParser:
         metavar="BASE",
         help="of the images: pinned, alternative, local or IMAGE@sha256:DIGEST (default: pinned, or local "
         "where only such an image is there)",
+    )
+    parser.add_argument(
+        "--articles",
+        action="store_true",
+        default=None,
+        help="what the articles measured, in their edition, on their own versions beside the current ones; "
+        "ends with what became of their claims",
     )
     parser.add_argument("--baseline", metavar="VARIANT", help="what the others are compared with")
     parser.add_argument("--results", type=_folder, metavar="DIR", help="where the run's folder goes")
@@ -208,6 +219,6 @@ def _refuse_unavailable(said: argparse.Namespace) -> None:
 
 def _refuse_beside_resume(said: argparse.Namespace) -> None:
     # Device, runner and profile are the session's defaults more often than the user's words.
-    apart = ("resume", "results", "dry_run", "device", "runner", "profile")
+    apart = ("resume", "results", "dry_run", "device", "runner", "profile", "articles")
     if extra := [name for name, value in vars(said).items() if value is not None and name not in apart]:
         raise Refusal(f"--{extra[0]} beside --resume: a resumed run keeps its own plan; leave it out")

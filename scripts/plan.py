@@ -132,20 +132,26 @@ def _asks_for_ceiling(options: Options, catalogue: Mapping[str, Workload]) -> bo
 def _make_contest(maker: CellMaker, options: Options, profile: Profile, notes: list[str]) -> list[Cell]:
     workload, baseline = maker.workload, maker.baseline
     assert baseline is not None
+    article = options.articles.get(workload.source or "")
+    if options.articles and article is None:
+        notes.append(f"{maker.name} is left out: no article is about it")
+        return []
     own = maker.profile.variants or list(workload.variants)
+    if article is not None:
+        own = article.list_variants()
     variants = [
         name
         for name, entry in workload.variants.items()
         if (
             name in options.variants
             if options.variants
-            else name in own and (entry.headline or not profile.headline_only)
+            else name in own and (entry.headline or not profile.headline_only or article is not None)
         )
     ]
     places = {name: _find_places(workload, name, options, maker.around) for name in variants}
     for name in variants:
         if not places[name]:
-            needed = ", ".join(sorted(workload.needs(name)))
+            needed = _tell_needs(workload, name)
             notes.append(f"{maker.name}: {name} is left out: no stack that is asked for has {needed}")
     variants = [name for name in variants if places[name]]
     if not variants:
@@ -157,9 +163,18 @@ def _make_contest(maker: CellMaker, options: Options, profile: Profile, notes: l
         variants.insert(0, baseline)
         notes.append(f"{maker.name}: {baseline} is added: the others are compared with it")
     cells = []
-    for edition in options.editions or profile.editions:
+    own_editions: Sequence[Edition] = ("article",) if options.articles else profile.editions
+    for edition in options.editions or own_editions:
         cells += _make_groups(maker, edition, variants, places)
     return cells
+
+
+def _tell_needs(workload: Workload, variant: str) -> str:
+    since = workload.variants[variant].since
+    return ", ".join(
+        f"{name} {since[name]} or newer" if name in since else name
+        for name in sorted(workload.needs(variant))
+    )
 
 
 def _make_groups(
@@ -203,25 +218,30 @@ def _make_ceiling(maker: CellMaker, options: Options, entered: Entered) -> list[
 def _find_places(workload: Workload, variant: str, options: Options, around: Surroundings) -> list[Place]:
     """Return the places that are asked for and have what a variant needs, the current ones first.
 
-    Where none is asked for by name: the current ones, and of those the leanest. Variants that belong together
-    go where all of them can.
+    Where none is asked for by name: the current ones, and of those the leanest; and where articles are
+    replayed, the stack of the workload's article. Variants that belong together go where all of them can.
     """
-    needed = workload.needs(variant)
     if options.stacks:
         named = [place for place in around.places if place.name in options.stacks]
-        return sorted(
-            (place for place in named if needed <= place.frameworks), key=lambda place: not place.current
-        )
+        able = [place for place in named if workload.runs_on(variant, place.versions)]
+        return sorted(able, key=lambda place: not place.current)
     current = [place for place in around.places if place.current]
     if workload.together:
         every = frozenset[str]().union(*map(workload.needs, workload.variants))
         current = [place for place in current if every <= place.frameworks] or current
-    able = [place for place in current if needed <= place.frameworks]
-    return [
+    able = [place for place in current if workload.runs_on(variant, place.versions)]
+    leanest = [
         place
         for place in able
         if not any(other.runner == place.runner and other.frameworks < place.frameworks for other in able)
     ]
+    article = options.articles.get(workload.source or "")
+    historical = [
+        place
+        for place in around.places
+        if article is not None and place.name == article.stack and workload.runs_on(variant, place.versions)
+    ]
+    return leanest + historical
 
 
 def _find_ceiling_places(
@@ -230,18 +250,17 @@ def _find_ceiling_places(
     if not entered:
         return _find_places(workload, variant, options, around)
     framework = workload.variants[variant].framework
-    return [place for place in around.places if (place.name, place.runner, framework) in entered]
+    places = [place for place in around.places if (place.name, place.runner, framework) in entered]
+    # A ceiling is the best of all that a device was brought to: an article's stack adds only time.
+    current = [place for place in places if place.current]
+    return current if options.articles and current else places
 
 
 def _find_baseline_places(maker: CellMaker, baseline: str, options: Options) -> list[Place]:
-    needed = maker.workload.needs(baseline)
-    anywhere = sorted(
-        (place for place in maker.around.places if needed <= place.frameworks),
-        key=lambda place: not place.current,
-    )
+    able = [place for place in maker.around.places if maker.workload.runs_on(baseline, place.versions)]
+    anywhere = sorted(able, key=lambda place: not place.current)
     places = _find_places(maker.workload, baseline, options, maker.around) or anywhere
     if not places:
-        raise Refusal(
-            f"{maker.name}: no stack has {', '.join(sorted(needed))}, which its baseline {baseline} needs"
-        )
+        needed = _tell_needs(maker.workload, baseline)
+        raise Refusal(f"{maker.name}: no stack has {needed}, which its baseline {baseline} needs")
     return places[:1]

@@ -30,7 +30,7 @@ PROFILES = {
         10, ("article", "fair"), headline_only=False, sample_s=0.05, ceiling_blocks=2, least_s=3.0
     ),
     "published": Profile(
-        3, ("article",), headline_only=False, sample_s=0.05, ceiling_blocks=1, least_s=3.0, needed=False
+        5, ("article",), headline_only=False, sample_s=0.05, ceiling_blocks=1, least_s=3.0, needed=False
     ),
 }
 DEFAULT = "quick"

@@ -50,12 +50,13 @@ def find_surroundings(
             frameworks = frozenset[str]().union(
                 *(workload.needs(variant) for workload in catalogue.values() for variant in workload.variants)
             )
-            places.append(Place(HOST, frameworks, current=True, lock_sha256=None, runner=runner))
+            unknown = dict.fromkeys(frameworks, "")
+            places.append(Place(HOST, unknown, current=True, lock_sha256=None, runner=runner))
         else:
             places += [
                 Place(
                     name,
-                    frozenset(stack.frameworks),
+                    stack.frameworks,
                     stack.current,
                     hash_lock(stacks, name, runner, device),
                     runner,
