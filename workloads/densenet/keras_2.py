@@ -1,5 +1,7 @@
 """The match's Keras side in Keras 2: by ``fit_generator`` and ``evaluate_generator``, as it was done then."""
 
+from typing import Any
+
 import numpy
 
 from workloads.densenet import augment, keras_2_data, match, recipe
@@ -38,7 +40,7 @@ class Side(object):
         self.trainer, self.model = trainer, trainer.model
         self.batch = keras_2_data.draw_batch(cell["parameters"], dtype)
         self.data = match.open_data(cell)
-        self.batches = keras_2_data.open_batches(cell, self.data) if self.data else None
+        self.batches: Any = keras_2_data.open_batches(cell, self.data) if self.data else None
         self.step = Step(self)
 
     def start(self):

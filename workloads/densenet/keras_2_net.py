@@ -1,6 +1,7 @@
 """The net and what trains it, in the Keras 2 of TensorFlow 1.12 and 2.0."""
 
 import importlib
+from typing import Any
 
 import numpy
 
@@ -21,8 +22,9 @@ KINDS = {
 
 def make_optimiser(framework, parameters, how):
     """Make the optimiser of a recipe. No argument that matters is left to a default."""
-    keras, names = framework.keras, {}
-    backend, own = keras.backend, keras.optimizers.Adam
+    keras = framework.keras
+    backend = keras.backend
+    own: Any = keras.optimizers.Adam
 
     class CorrectedAdam(own):
         """As ``keras_net.CorrectedAdam``."""
@@ -58,11 +60,10 @@ def make_optimiser(framework, parameters, how):
         return backend.cast(number, backend.floatx()) if hasattr(number, "shape") else number
 
     rate = "lr" if framework.is_first else "learning_rate"
-    names[rate] = parameters["learning_rate"]
     # As Python's numbers they would become float32 on their way, in a net of float64 too.
     betas = dict(zip(("beta_1", "beta_2"), map(numpy.float64, recipe.BETAS)))
     kind = CorrectedAdam if how.epsilon_at == "corrected" else own
-    return kind(epsilon=how.adam_epsilon, amsgrad=False, **betas, **names)
+    return kind(epsilon=how.adam_epsilon, amsgrad=False, **betas, **{rate: parameters["learning_rate"]})
 
 
 def allow_float64():
@@ -71,7 +72,7 @@ def allow_float64():
     It hands convolutions their images as float32, which was all that TensorFlow's took before 1.8, and its
     fused normalisation knows no float64: Keras's own plain arithmetic takes its place.
     """
-    tensorflow = importlib.import_module("keras.backend.tensorflow_backend")
+    tensorflow: Any = importlib.import_module("keras.backend.tensorflow_backend")
     tensorflow._preprocess_conv2d_input = lambda x, data_format: (x, "NHWC")
     tensorflow._fused_normalize_batch_in_training = tensorflow._regular_normalize_batch_in_training
 
@@ -127,12 +128,12 @@ class Trainer(object):
     def reset(self):
         """Go back to the canonical start."""
         values = [(variable, to_keras(self.start[name])) for name, variable in self.named()]
-        for name, variable in self.named_statistics():
-            values.append(
-                (variable, numpy.full(self.backend.int_shape(variable), float(name.endswith("variance"))))
-            )
-        for variable in self.moments:
-            values.append((variable, numpy.zeros(self.backend.int_shape(variable))))
+        shape_of = self.backend.int_shape
+        values.extend(
+            (variable, numpy.full(shape_of(variable), float(name.endswith("variance"))))
+            for name, variable in self.named_statistics()
+        )
+        values.extend((variable, numpy.zeros(shape_of(variable))) for variable in self.moments)
         values.append((self.optimiser.iterations, 0))
         self.backend.batch_set_value(values)
         self.set_rate(self.parameters["learning_rate"])

@@ -3,6 +3,8 @@
 Written from the formulas, without a framework, so that no framework is its own judge.
 """
 
+from typing import Dict, Tuple
+
 import numpy
 
 from workloads import densenet, trajectory
@@ -30,7 +32,7 @@ SIZES = (
     dict(PLAN, batch=16),
     dict(PLAN, batch=128),
 )
-SIDES = (
+SIDES: Tuple[Tuple[str, str, Dict[str, str]], ...] = (
     ("fair", "torch", {}),
     ("fair", "keras", {}),
     ("article", "torch", {}),

@@ -103,7 +103,9 @@ class Side(object):
     def go_through(self, batches, use):
         """Hand each batch of an epoch to ``use``, and add up what it returns."""
         batches = Waited(batches)
-        total, right, images, loss = 0.0, 0, 0, None
+        total, images = 0.0, 0
+        right: Any = 0
+        loss: Any = None
         for batch in batches:
             count = len(batch[1])
             loss, hits = use(*self.trainer.move(*batch))

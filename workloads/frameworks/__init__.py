@@ -109,7 +109,7 @@ def check_cuda(framework, cuda, capability):
     """
     version = ".".join((cuda or "").split(".")[:2])
     newest = NEWEST.get(version)
-    if newest is None or tuple(capability)[0] > newest[0]:
+    if newest is None or capability[0] > newest[0]:
         raise Fault(
             "device",
             "this %s brings CUDA %s, which has no code for compute capability %d.%d; choose another stack"

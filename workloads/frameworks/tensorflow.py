@@ -7,12 +7,9 @@ from workloads import machine
 from workloads.fault import Fault
 from workloads.frameworks import BFLOAT16_CAPABILITY, check_kernels, gpu_index, order_version
 
-
 FIRST = (2, 16)
-"""Version of TensorFlow whose Keras is Keras 3. Those in between, with a Keras 2 and calls of TensorFlow's own
-that came one by one from 2.1 to 2.15, are in no stack."""
-
-
+"""Version of TensorFlow whose Keras is Keras 3. Those in between, with a Keras 2 and calls of TensorFlow's
+own that came one by one from 2.1 to 2.15, are in no stack."""
 OLDER_END = (2, 1)
 """Version before which ``workloads.frameworks.tensorflow_old`` serves."""
 

@@ -37,8 +37,8 @@ class Framework(object):
             # Also, before 2.5 there is no call that waits for a GPU.
             raise Fault(
                 "device",
-                "TensorFlow %s is measured on a CPU only: its GPU build needs a CUDA of the system that is no "
-                "longer published" % tf.__version__,
+                "TensorFlow %s is measured on a CPU only: its GPU build needs a CUDA of the system that is "
+                "no longer published" % tf.__version__,
                 "skipped",
             )
         if self.precision != "fp32":
