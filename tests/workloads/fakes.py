@@ -43,6 +43,7 @@ class FakeFramework(object):
 
     name = "fake"
     synchronisation = "fake.synchronise"
+    older = {}  # type: dict
 
     def __init__(self, cell, clock=None):
         self.cell = cell

@@ -184,11 +184,11 @@ def test_canonical_values_are_the_same_on_every_machine():
 
 
 @pytest.mark.parametrize("sizes", reference.SIZES)
-@pytest.mark.parametrize("side", reference.SIDES)
-def test_every_profiles_net_has_a_trajectory_for_each_side(sizes, side):
+@pytest.mark.parametrize(("edition", "side", "own"), reference.SIDES)
+def test_every_profiles_net_has_a_trajectory_for_each_side(sizes, edition, side, own):
     """P8: with the count of trainable parameters, the same on both sides."""
     parameters = dict(PARAMETERS, **sizes)
-    name = recipe.choose(parameters, *side).name
+    name = recipe.choose(parameters, edition, side, **own).name
     judge, _ = trajectory.find("densenet", parameters, "5" * 64, name)
     assert judge["recipe"] == name
     expected = sum(int(numpy.prod(shape)) for shape in plan.find_shapes(parameters).values())
@@ -204,8 +204,8 @@ def test_the_committed_trajectory_is_what_the_reference_computes(monkeypatch):
     monkeypatch.setattr(reference, "LOSSES", 2)
     parameters = dict(reference.SIZES[0], **reference.TRAINING)
     for side in reference.SIDES:
-        judge, _ = trajectory.find("densenet", parameters, None, recipe.choose(parameters, *side).name)
         computed = reference.compute(parameters, *side)
+        judge, _ = trajectory.find("densenet", parameters, None, computed["recipe"])
         assert computed["losses"] == pytest.approx(judge["losses"][:2], rel=1e-12)
         for kind in ("gradients", "statistics"):
             for layer, expected in judge[kind].items():

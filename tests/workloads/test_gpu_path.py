@@ -23,6 +23,7 @@ class FakeTorch(types.ModuleType):
 
     def __init__(self):
         super(FakeTorch, self).__init__("torch")
+        self.__version__ = "2.15.0"
         self.calls = []
         self.precision = None
         self.threads = {}
