@@ -102,7 +102,7 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return frozenset(entry.needs or [entry.framework])
 
     def runs_on(self, variant: str, versions: Mapping[str, str]) -> bool:
-        """Tell whether a variant's packages are among those of a stack, and new enough where that is known."""
+        """Tell whether a stack has a variant's packages, new enough where that is known."""
         since = self.variants[variant].since
         return self.needs(variant) <= versions.keys() and not any(
             versions[name] and order_version(versions[name]) < order_version(since[name])

@@ -177,4 +177,4 @@ def _find_faults(article: Article) -> Iterable[str]:
             if pair.ratio is not None and not {pair.variant, pair.over} <= {
                 one.variant for one in article.figures
             }:
-                yield f"claim {claim.id!r} has a ratio of {pair.variant} over {pair.over}, and no figure of one"
+                yield f"claim {claim.id!r} has a ratio of {pair.variant} over {pair.over}; one has no figure"

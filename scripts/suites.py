@@ -18,15 +18,19 @@ from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.images import find_image
 from scripts.lock import ground_lock, stack_tests_lock
 from scripts.runs import ROOT
-from scripts.stacks import load_stacks
+from scripts.stacks import Stack, load_stacks
 
 NEEDED = ("3.6", "3.7", "3.11")
 """Pythons under which the ground floor is tested."""
+STACK = "REMATCH_STACK"
+"""Variable that tells a stack's tests which stack they are run in, and so what it must have."""
 DEMAND = "REMATCH_TEST_ALL"
 """Variable that makes it an error where this machine lacks what a suite needs."""
 NEWER = ("3.16", "3.15", "3.14", "3.13", "3.12")
 """Of these the newest that is installed."""
 STACK_TESTS = Path("tests", "workloads", "stacks")
+HISTORICAL = STACK_TESTS / "historical"
+"""Tests of stacks that are not current: of all of them, since each has older interfaces."""
 BASE_TESTS = Path("tests", "docker", "test_local_base.py")
 
 
@@ -39,6 +43,8 @@ class Suite:
     paths: tuple[Path, ...]
     """Relative to the project's folder."""
     without: Path | None = None
+    stack: str | None = None
+    """Whose environment it is."""
 
 
 def list_suites() -> Iterator[Suite]:
@@ -50,16 +56,25 @@ def list_suites() -> Iterator[Suite]:
         recipe = environments.Recipe(f"ground-{python}", python, (ground_lock(python),))
         yield Suite(recipe, (Path("tests", "workloads"),), without=STACK_TESTS)
     stacks = load_stacks().values()
+    current = [stack for stack in stacks if stack.current]
+    command = environments.find_uv()
     for stack in stacks:
         locks = (stack.lock_for("venv"), stack_tests_lock(stack.name))
         recipe = environments.Recipe(f"{stack.name}-tests", stack.python, locks, stack.sources)
-        # What a leaner stack has is tested there.
-        leaner = [other.frameworks for other in stacks if other.frameworks.keys() < stack.frameworks.keys()]
-        own = [name for name in stack.frameworks if not any(name in frameworks for frameworks in leaner)]
-        folders = [STACK_TESTS / name.replace("-", "_") for name in own]
-        paths = tuple(folder for folder in folders if holds_tests(folder))
-        if paths:
-            yield Suite(recipe, paths)
+        paths = tuple(list_folders(stack, current)) if stack.current else (HISTORICAL,)
+        if not stack.current and uv.find_python(command, stack.python) is None:
+            miss(f"{stack.name} is NOT tested: Python {stack.python} is not installed here")
+        elif paths:
+            yield Suite(recipe, paths, stack=stack.name)
+
+
+def list_folders(stack: Stack, current: Sequence[Stack]) -> Iterator[Path]:
+    """Yield the folders of a current stack's tests: what a leaner one has is tested there."""
+    leaner = [other.frameworks for other in current if other.frameworks.keys() < stack.frameworks.keys()]
+    for name in stack.frameworks:
+        folder = STACK_TESTS / name.replace("-", "_")
+        if not any(name in frameworks for frameworks in leaner) and holds_tests(folder):
+            yield folder
 
 
 def holds_tests(path: Path) -> bool:
@@ -153,7 +168,8 @@ def main(arguments: Sequence[str]) -> int:
             failed.append(name)
             continue
         command = [python, "-m", "pytest", "-q", *options]
-        if subprocess.run(command, cwd=ROOT, check=False).returncode:
+        variables = {**os.environ, STACK: suite.stack} if suite.stack else None
+        if subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode:
             failed.append(name)
     print(f"\n{suites} suites, failed: {', '.join(failed) or 'none'}")
     return ExitStatus.PARTLY_MEASURED if failed or not suites else ExitStatus.MEASURED

@@ -53,7 +53,7 @@ def data(tmp_path: Path) -> Data:
 
 
 def make_cell(variant: str, data: Data) -> Cell:
-    place = Place(STACK.name, frozenset(STACK.frameworks), True, "1" * 64, "docker")
+    place = Place(STACK.name, STACK.frameworks, True, "1" * 64, "docker")
     around = Surroundings("run", [place], describe_ground().workloads, None, 2, 1)
     options = Options(workloads=("mnist",), variants=(variant,), editions=("fair",), profile="smoke")
     cells = make_plan(options, load_catalogue(), around).cells

@@ -16,9 +16,9 @@ from scripts.plan import Plan, make_plan
 from scripts.runs import RunFolder, write_whole
 from tests.scripts.fake_ground import answer
 
-TORCH = Place("torch-2", frozenset({"torch"}), current=True, lock_sha256="1" * 64)
-OLD_TORCH = Place("torch-1", frozenset({"torch"}), current=False, lock_sha256="2" * 64)
-TENSORFLOW = Place("tensorflow-2", frozenset({"tensorflow"}), current=True, lock_sha256="3" * 64)
+TORCH = Place("torch-2", {"torch": "2.12.0"}, current=True, lock_sha256="1" * 64)
+OLD_TORCH = Place("torch-1", {"torch": "1.0.0"}, current=False, lock_sha256="2" * 64)
+TENSORFLOW = Place("tensorflow-2", {"tensorflow": "2.21.0"}, current=True, lock_sha256="3" * 64)
 PLACES = (OLD_TORCH, TORCH, TENSORFLOW)
 
 TOLERANCES = TolerancesEntry(1e-8, 1e-8, {"fp32": 1e-5, "bf16": 1e-2})

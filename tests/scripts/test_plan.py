@@ -258,7 +258,7 @@ def make_together(**changes: Any) -> dict[str, Workload]:
     return {"loaders": changed(TOY, baseline="torch-plain", variants=loaders, **changes)}
 
 
-MIXED = Place("mixed", frozenset({"torch", "feeder"}), current=True, lock_sha256="4" * 64)
+MIXED = Place("mixed", {"torch": "2", "feeder": "2"}, current=True, lock_sha256="4" * 64)
 
 
 def place(catalogue: dict[str, Workload], **said: Any) -> dict[str, set[str]]:

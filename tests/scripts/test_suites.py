@@ -7,6 +7,7 @@ import pytest
 from scripts import environments, suites, uv
 from scripts.errors import ExitStatus, Refusal
 from scripts.runs import ROOT
+from scripts.stacks import load_stacks
 from scripts.suites import STACK_TESTS, Suite, select
 
 GROUND = Suite(environments.HOST, (Path("tests", "workloads"),), without=STACK_TESTS)
@@ -50,12 +51,47 @@ def test_missing_python_stops_an_automatic_check(monkeypatch: pytest.MonkeyPatch
     assert caught.value.status == ExitStatus.HOST_CANNOT
 
 
-def test_every_framework_with_tests_has_a_stack_that_runs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def without_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves the stacks' suites."""
     monkeypatch.setattr(suites, "list_pythons", list)
     monkeypatch.setattr(suites, "can_test_containers", lambda: False)
+
+
+@pytest.mark.usefixtures("without_others")
+def test_every_framework_with_tests_has_a_stack_that_runs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uv, "find_python", lambda uv, wanted: Path("/python"))
     covered = {path for suite in suites.list_suites() for path in suite.paths}
     folders = {path.parent.relative_to(ROOT) for path in (ROOT / STACK_TESTS).rglob("test_*.py")}
     assert folders <= covered
+
+
+@pytest.mark.usefixtures("without_others")
+def test_a_stack_that_is_not_current_runs_the_historical_tests_and_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(uv, "find_python", lambda uv, wanted: Path("/python"))
+    current = {name: stack.current for name, stack in load_stacks().items()}
+    found = {suite.stack: suite.paths for suite in suites.list_suites() if suite.stack}
+    assert set(found) == set(current)
+    for name, paths in found.items():
+        assert (suites.HISTORICAL in paths) == (not current[name])
+        assert current[name] or paths == (suites.HISTORICAL,)
+
+
+@pytest.mark.usefixtures("no_old_pythons", "without_others")
+def test_a_stack_whose_python_is_missing_is_named_and_stops_an_automatic_check(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("REMATCH_TEST_ALL", raising=False)
+    assert all(load_stacks()[suite.stack].current for suite in suites.list_suites() if suite.stack)
+    said = capsys.readouterr().err
+    assert "2018-tf1.12-torch1.0 is NOT tested: Python 3.6 is not installed here\n" in said
+    assert "2019-torch1.3-tf2.0 is NOT tested: Python 3.7 is not installed here\n" in said
+    monkeypatch.setenv("REMATCH_TEST_ALL", "true")
+    with pytest.raises(Refusal, match=r"is NOT tested: Python 3\.6") as caught:
+        list(suites.list_suites())
+    assert caught.value.status == ExitStatus.HOST_CANNOT
 
 
 class Engine:

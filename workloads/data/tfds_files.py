@@ -37,6 +37,13 @@ def write(source, target):
         raise Fault("data", "tfds could not build its %s files" % " and ".join(failed))
 
 
-def open_builder(target, kind):
-    """Open what ``write`` built, without network."""
-    return builders.open_builder(os.path.join(target, kind))
+def open_files(data, kind):
+    """Open the builder of one format that ``write`` built of a prepared set, without network.
+
+    Raises:
+        Fault: its files were not built.
+    """
+    folder = os.path.join(data["folder"], data.get("derived") or "")
+    if not data.get("derived") or not os.path.isdir(os.path.join(folder, kind)):
+        raise Fault("data", "%s: no %s files of tfds's there; a bench session makes them" % (folder, kind))
+    return builders.open_builder(os.path.join(folder, kind))

@@ -18,6 +18,8 @@ KINDS = {
     "moving_variance": "variance",
 }
 """What the plan calls Keras's tensors."""
+SHARES = ("/biased", "/local_step")
+"""What Keras 2.1's running statistics are computed from, since they are debiased."""
 
 
 def make_optimiser(framework, parameters, how):
@@ -98,7 +100,9 @@ class Trainer(object):
         if how.in_loss:
             penalty = keras.regularizers.l2(how.decay / 2)
             penalty.l2 = numpy.float64(how.decay / 2)
-        self.model = make_model(keras, parameters, how, penalty)
+        # TensorFlow's fused normalisation knows no float64.
+        of_norms = {"fused": False} if dtype == "float64" and not framework.is_first else None
+        self.model = make_model(keras, parameters, how, penalty, of_norms)
         self.optimiser = make_optimiser(framework, parameters, how)
 
         def compute_loss(labels, scores):
@@ -116,7 +120,13 @@ class Trainer(object):
         if self.framework.is_first:
             self.model._make_train_function()
             self.moments = self.optimiser.weights[1:]
+            self.shares = [
+                variable
+                for variable in self.framework.tf.global_variables()
+                if variable.op.name.endswith(SHARES)
+            ]
         else:
+            self.shares = []
             self.optimiser._create_hypers()
             self.optimiser._create_slots(self.model.trainable_weights)
             self.moments = [
@@ -133,7 +143,7 @@ class Trainer(object):
             (variable, numpy.full(shape_of(variable), float(name.endswith("variance"))))
             for name, variable in self.named_statistics()
         )
-        values.extend((variable, numpy.zeros(shape_of(variable))) for variable in self.moments)
+        values.extend((variable, numpy.zeros(shape_of(variable))) for variable in self.moments + self.shares)
         values.append((self.optimiser.iterations, 0))
         self.backend.batch_set_value(values)
         self.set_rate(self.parameters["learning_rate"])

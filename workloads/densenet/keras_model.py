@@ -3,7 +3,7 @@
 from workloads.densenet import plan
 
 
-def make_model(keras, parameters, how, penalty, **of_layers):
+def make_model(keras, parameters, how, penalty, of_norms=None, **of_layers):
     """Build the net from the plan, as a functional model: images of (n, 32, 32, 3) to scores of (n, 10).
 
     Its layers have the plan's names.
@@ -13,13 +13,15 @@ def make_model(keras, parameters, how, penalty, **of_layers):
         parameters: the cell's.
         how: its ``Recipe``.
         penalty: regulariser of the tensors that L2 touches by the loss, if any.
+        of_norms: what each normalisation is told besides.
         of_layers: what each layer is told besides.
     """
     layers, laid = keras.layers, plan.make(parameters)
+    of_norms = dict(of_layers, **(of_norms or {}))
 
     def activate(name, x):
         x = layers.BatchNormalization(
-            momentum=how.norm_momentum, epsilon=how.norm_epsilon, name=name, **of_layers
+            momentum=how.norm_momentum, epsilon=how.norm_epsilon, name=name, **of_norms
         )(x)
         return layers.Activation("relu", **of_layers)(x)
 

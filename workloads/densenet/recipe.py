@@ -14,7 +14,7 @@ class Recipe(object):
         norm_momentum: share of a running statistic that stays at each step. PyTorch's own ``momentum`` is the
             share that is new.
         variance: what becomes of a batch's variance in the running one: PyTorch divides by n - 1
-            (``unbiased``), Keras by n (``biased``), Keras 2 by n - 1 - epsilon (``keras-2``).
+            (``unbiased``), Keras by n (``biased``), Keras 2.1 by n - 1 - epsilon (``keras-2``).
         adam_epsilon: of Adam.
         epsilon_at: whether it is added to the root of the second moment after its bias was ``corrected``
             (the paper's algorithm 1, PyTorch), or before (``uncorrected``: the paper's epsilon hat, Keras).
@@ -44,6 +44,12 @@ class Recipe(object):
         self.decay = decay
         self.decayed = decayed
         self.in_loss = in_loss
+
+    @property
+    def is_debiased(self):
+        """Whether running statistics are divided by the share of them that batches made, so that where they
+        began is of no account and after the first step they are the batch's own: those of Keras 2.1 are."""
+        return self.variance == "keras-2"
 
     def settings(self):
         """What of it stands beside a row."""

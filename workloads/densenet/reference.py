@@ -187,7 +187,8 @@ class Net(object):
         count = x.size // x.shape[3]
         divisors = {"biased": 0, "unbiased": 1, "keras-2": 1 + self.how.norm_epsilon}
         told = variance * count / (count - divisors[self.how.variance])
-        kept = self.how.norm_momentum
+        # They are told after the first step.
+        kept = 0.0 if self.how.is_debiased else self.how.norm_momentum
         self.statistics[name + ".mean"] = (1 - kept) * mean
         self.statistics[name + ".variance"] = kept + (1 - kept) * told
         return numpy.maximum(normal * self.weights[name + ".weight"] + self.weights[name + ".bias"], 0)

@@ -2,7 +2,8 @@
 
 import torch
 
-from workloads.mnist import match, tfds_access
+from workloads.data import tfds_files
+from workloads.mnist import match
 from workloads.mnist.workers import WorkerLoader, subset
 
 WORKERS = 4
@@ -16,7 +17,7 @@ def build(cell, framework, dtype):
 
 def open_loader(cell, framework, order):
     """Open tfds's array_record files by split."""
-    builder = tfds_access.open_files(cell["data"], "array_record")
+    builder = tfds_files.open_files(cell["data"], "array_record")
     sets = {
         split: subset(Records(builder.as_data_source(split=split)), count)
         for split, count in order.images.items()

@@ -4,6 +4,7 @@ import torch
 
 from workloads import mnist
 from workloads.data import idx
+from workloads.frameworks import order_version
 from workloads.mnist import loader, match
 
 
@@ -32,7 +33,10 @@ class ResidentLoader(loader.Loader):
                 torch.from_numpy(mnist.scale(images)).to(place),
                 torch.from_numpy(labels).to(place),
             )
-        self.generator = torch.Generator(device=place)
+        # 1.0 has generators of the CPU only.
+        is_first = order_version(torch.__version__) < (1, 1)
+        self.drawn_at = torch.device("cpu") if is_first else place
+        self.generator = torch.Generator() if is_first else torch.Generator(device=place)
         self.generator.manual_seed(order.seed)
 
     def epoch(self, split):
@@ -40,7 +44,7 @@ class ResidentLoader(loader.Loader):
         batch = self.order.batch[split]
         if not self.order.shuffled[split]:
             return zip(images.split(batch), labels.split(batch))
-        chosen = torch.randperm(len(images), generator=self.generator, device=images.device)
+        chosen = torch.randperm(len(images), generator=self.generator, device=self.drawn_at).to(images.device)
         return (
             (images.index_select(0, index), labels.index_select(0, index)) for index in chosen.split(batch)
         )

@@ -1,27 +1,12 @@
-"""tfds's files of a prepared set and tf.data's pipelines, whichever version has which name for them."""
-
-import os
+"""Pipelines of tf.data's over tfds's files, whichever version has which name for them."""
 
 import tensorflow as tf
 import tensorflow_datasets
 
 from workloads.data import tfds_files
-from workloads.fault import Fault
 from workloads.frameworks import keep_known
 
 AUTOTUNE = tf.data.AUTOTUNE if hasattr(tf.data, "AUTOTUNE") else tf.data.experimental.AUTOTUNE
-
-
-def open_files(data, kind):
-    """Open the builder of one format.
-
-    Raises:
-        Fault: its files were not built.
-    """
-    folder = os.path.join(data["folder"], data.get("derived") or "")
-    if not data.get("derived") or not os.path.isdir(os.path.join(folder, kind)):
-        raise Fault("data", "%s: no %s files of tfds's there; a bench session makes them" % (folder, kind))
-    return tfds_files.open_builder(folder, kind)
 
 
 def read(data, split, count, in_memory):
@@ -31,7 +16,7 @@ def read(data, split, count, in_memory):
     Args:
         in_memory: whether all is decoded now, as the article's ``in_memory`` did, which tfds 4 lacks.
     """
-    builder = open_files(data, "tfrecord")
+    builder = tfds_files.open_files(data, "tfrecord")
     options = {"split": split, "as_supervised": True, "shuffle_files": False}
     if tfds_files.IS_FIRST:
         dataset = builder.as_dataset(in_memory=in_memory, **options)

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.workloads import densenet_cells
+from tests.workloads.proofs import list_failing
 from workloads import densenet, frameworks, measurement, proof
 from workloads.densenet import augment, keras_data, keras_net, plan, recipe, reference
 from workloads.densenet import keras as module
@@ -49,8 +50,7 @@ def judges():
     """Trajectories of the tiny net, computed once."""
     parameters = dict(densenet_cells.PARAMETERS, **TINY)
     return {
-        recipe.choose(parameters, *side).name: reference.compute(parameters, *side)
-        for side in reference.SIDES
+        judge["recipe"]: judge for judge in (reference.compute(parameters, *side) for side in reference.SIDES)
     }
 
 
@@ -61,10 +61,6 @@ def prove_tiny(prove, judges, monkeypatch):
 
     monkeypatch.setattr(proof.trajectory, "find", find)
     return lambda **changes: prove(parameters=TINY, **changes)
-
-
-def list_failing(proved):
-    return {check["name"] for check in proved["checks"] if check["error"] > check["tolerance"]}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +78,8 @@ def test_every_variant_does_the_same_work(prove, variant, edition):
 def test_the_full_net_has_the_plans_tensors_and_no_others():
     """P8"""
     parameters = dict(densenet_cells.PARAMETERS, **reference.SIZES[1])
-    model = keras_net.make_model(parameters, recipe.choose(parameters, "fair", "keras"), "float32")
+    how = recipe.choose(parameters, "fair", "keras")
+    model = keras_net.make_model(keras, parameters, how, None, dtype="float32")
     expected = sum(int(numpy.prod(shape)) for shape in plan.find_shapes(parameters).values())
     assert sum(int(numpy.prod(variable.shape)) for variable in model.trainable_variables) == expected
     assert len(model.trainable_variables) == 482
@@ -343,7 +340,7 @@ def test_the_articles_pipeline_hands_out_every_image_and_crops_and_turns_some():
     assert numpy.abs(first[0].mean(axis=(1, 2, 3))).max() < 1e-4
     assert numpy.abs(first[0].std(axis=(1, 2, 3)) - 1).max() < 1e-3
     found = module.join(batches.validate)[0]
-    assert numpy.abs(found - keras_data.prepare(images[:12])).max() < 1e-5
+    assert numpy.abs(found - augment.standardise(images[:12])).max() < 1e-5
 
 
 def test_choices_make_the_same_images_as_on_the_other_side(make):

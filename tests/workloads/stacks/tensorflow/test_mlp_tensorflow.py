@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.workloads.fakes import make_cell
+from tests.workloads.stacks.broken.mlp_tensorflow import make_breaks
 from workloads import frameworks, measurement, proof
 from workloads.fault import Fault
 from workloads.frameworks import tensorflow as adapter
@@ -43,48 +44,7 @@ def test_every_variant_does_the_same_work(framework, variant, edition, measure):
     assert proved["holds"]
 
 
-def other_rate(factor):
-    real = tf.compat.v1.train.GradientDescentOptimizer
-    return lambda rate: real(rate * factor)
-
-
-def without_dtype(real):
-    def constant(value, dtype=None):
-        return tf.cast(real(value, "float32"), dtype) if isinstance(value, float) else real(value, dtype)
-
-    return constant
-
-
-def with_momentum(rate):
-    return tf.compat.v1.train.MomentumOptimizer(rate, 0.9)
-
-
-def other_layer(**changes):
-    real = keras.layers.Dense
-    return lambda width, **arguments: real(width, **dict(arguments, **changes))
-
-
-class NoBias(keras.layers.Dense):
-    def call(self, x):
-        return tf.matmul(x, self.kernel) + 0 * self.bias
-
-
-OPTIMISERS = tf.compat.v1.train
-BREAKS = {
-    "learning rate": lambda patch: patch.setattr(OPTIMISERS, "GradientDescentOptimizer", other_rate(1.001)),
-    "rate in float32": lambda patch: patch.setattr(tf, "constant", without_dtype(tf.constant)),
-    "momentum": lambda patch: patch.setattr(OPTIMISERS, "GradientDescentOptimizer", with_momentum),
-    "activation": lambda patch: patch.setattr(keras.layers, "Dense", other_layer(activation="relu")),
-    "dropped bias": lambda patch: patch.setattr(keras.layers, "Dense", NoBias),
-    "summed loss": lambda patch: patch.setattr(tf, "reduce_mean", tf.reduce_sum),
-    "absolute loss": lambda patch: patch.setattr(tf.math, "squared_difference", lambda a, b: tf.abs(a - b)),
-    "own initial values": lambda patch: patch.setattr(
-        keras.Sequential, "set_weights", lambda self, weights: None
-    ),
-    "no update": lambda patch: patch.setattr(
-        OPTIMISERS.GradientDescentOptimizer, "apply_gradients", lambda self, pairs: None
-    ),
-}
+BREAKS = make_breaks(keras, tf.compat.v1.train)
 
 
 @pytest.mark.parametrize("name", sorted(BREAKS))

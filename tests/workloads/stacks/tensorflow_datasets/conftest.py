@@ -3,27 +3,14 @@ import os
 
 import pytest
 
-from tests.workloads.fakes import make_cell
+from tests.workloads import mnist_cells
 from tests.workloads.idx_files import write_manifest, write_set
-from tests.workloads.stacks.tensorflow_datasets.programs import run
+from tests.workloads.stacks.programs import run
 from workloads import frameworks
 from workloads.frameworks import imports
 
 # Before tfds loads TensorFlow, and this process is ended by it.
 imports.load_in_order()
-
-PARAMETERS = {
-    "load_images": 640,
-    "train_images": 448,
-    "validate_images": 100,
-    "batch": 64,
-    "test_batch": 30,
-    "article_tfds_test_batch": 32,
-    "epochs": 3,
-    "learning_rate": 1.0,
-    "rho": 0.9,
-    "epsilon": 1e-6,
-}
 
 
 @pytest.fixture(scope="session")
@@ -55,19 +42,6 @@ def make(data, tmp_path_factory):
     cache = str(tmp_path_factory.mktemp("cache"))
 
     def make_it(variant, module, framework="torch_tfds", **changes):
-        tolerances = {"gradients": 1e-8, "update": 1e-7, "losses": 1e-4, "dtype": "float64"}
-        given = {
-            "workload": "mnist",
-            "variant": variant,
-            "module": module,
-            "framework": framework,
-            "data": data,
-            "parameters": PARAMETERS,
-            "measures": ["load_epoch"],
-            "tolerances": tolerances,
-            "threads": {"intra_op": 2, "inter_op": 2},
-            "cache": cache,
-        }
-        return make_cell(**dict(given, **changes))
+        return mnist_cells.make(data, variant, module, framework, **dict({"cache": cache}, **changes))
 
     return make_it

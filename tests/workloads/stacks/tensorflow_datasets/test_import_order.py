@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from tests.workloads.stacks.tensorflow_datasets.programs import run
+from tests.workloads.stacks.programs import run
 from workloads.fault import Fault
 from workloads.frameworks import imports, torch_tfds
 

@@ -7,9 +7,11 @@ import pytest
 import tensorflow as tf
 import torch
 
+from tests.workloads.proofs import list_failing
+from tests.workloads.stacks.broken.mnist_torch import BREAKS
 from workloads import proof
 from workloads.fault import Fault
-from workloads.mnist import match, model, reference, resident, tfds, torchvision
+from workloads.mnist import match, model, reference, resident, tfds, tfds_access, torchvision
 
 # Those that fork workers have a process of their own: test_mnist_workers.py.
 VARIANTS = [("torchvision-workers-0", "torchvision"), ("tensor-resident", "resident")]
@@ -32,10 +34,6 @@ def prove(make, framework):
         return proof.prove(make(variant, module, purpose="proof", **changes), framework)
 
     return prove_it
-
-
-def list_failing(proved):
-    return {check["name"] for check in proved["checks"] if check["error"] > check["tolerance"]}
 
 
 @pytest.mark.parametrize(("variant", "module"), VARIANTS)
@@ -67,58 +65,6 @@ def test_a_cache_behind_the_shuffling_is_told_by_epochs_of_one_order(prove):
 def test_the_articles_repeating_before_shuffling_is_told_by_images_that_an_epoch_misses(prove):
     figures = prove("tfds-article", "tfds", edition="article")["figures"]
     assert figures["images_repeated"] > figures["images_missed"] > 0
-
-
-class WithActivation(model.Net):
-    def forward(self, x):
-        x = torch.relu(self.conv2(torch.relu(self.conv1(x))))
-        x = torch.relu(self.fc1(torch.flatten(torch.max_pool2d(x, 2), 1)))
-        return torch.log_softmax(self.fc2(x), dim=1)
-
-
-class WithoutBias(model.Net):
-    def forward(self, x):
-        x = torch.conv2d(torch.relu(self.conv1(x)), self.conv2.weight) + 0 * self.conv2.bias[:, None, None]
-        x = torch.relu(self.fc1(torch.flatten(torch.max_pool2d(x, 2), 1)))
-        return torch.log_softmax(self.fc2(x), dim=1)
-
-
-class WithAveragePool(model.Net):
-    def forward(self, x):
-        x = torch.nn.functional.avg_pool2d(self.conv2(torch.relu(self.conv1(x))), 2)
-        x = torch.relu(self.fc1(torch.flatten(x, 1)))
-        return torch.log_softmax(self.fc2(x), dim=1)
-
-
-def with_optimiser(**changes):
-    real = torch.optim.Adadelta
-    return lambda parameters, **arguments: real(parameters, **dict(arguments, **changes))
-
-
-BREAKS = {
-    "activation": (model, "Net", WithActivation),
-    "bias": (model, "Net", WithoutBias),
-    "pool": (model, "Net", WithAveragePool),
-    "learning rate": (torch.optim, "Adadelta", with_optimiser(lr=0.999)),
-    "epsilon": (torch.optim, "Adadelta", with_optimiser(eps=1e-7)),
-    "rho": (torch.optim, "Adadelta", with_optimiser(rho=0.95)),
-    "weight decay": (torch.optim, "Adadelta", with_optimiser(weight_decay=1e-5)),
-    "another optimiser": (
-        torch.optim,
-        "Adadelta",
-        lambda parameters, lr, **_: torch.optim.SGD(parameters, lr),
-    ),
-    "reduction": (
-        torch.nn.functional,
-        "nll_loss",
-        lambda scores, labels, reduction: -scores[torch.arange(len(labels)), labels].sum(),
-    ),
-    "doubled softmax": (
-        torch.nn.functional,
-        "log_softmax",
-        lambda x, dim: torch.log_softmax(torch.softmax(x, dim), dim),
-    ),
-}
 
 
 @pytest.mark.parametrize("broken", BREAKS)
@@ -206,9 +152,11 @@ def test_tfdss_arrays_are_copied_into_writable_memory_of_pytorchs_own(make, fram
 def test_tfds_decodes_its_files_in_each_epoch_where_a_variant_says_so(make, framework, monkeypatch):
     """tfds keeps a small set in memory unless it is told not to."""
     seen = []
-    real = tfds.tensorflow_datasets.ReadConfig
+    real = tfds_access.tensorflow_datasets.ReadConfig
     monkeypatch.setattr(
-        tfds.tensorflow_datasets, "ReadConfig", lambda **options: seen.append(options) or real(**options)
+        tfds_access.tensorflow_datasets,
+        "ReadConfig",
+        lambda **options: seen.append(options) or real(**options),
     )
     tfds.open_loader(make("tfds-own-builder", "tfds"), framework, order())
     assert seen == [{"try_autocache": False}] * 2

@@ -2,13 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
-from tests.workloads.stacks.tensorflow_datasets.programs import run
-from workloads import content
+from tests.workloads.stacks.programs import launch, measure, run
 
 SABOTAGE = """
 import os, signal, sys, time
@@ -26,24 +23,6 @@ torchvision.subset = lambda dataset, count: Bad(real(dataset, count))
 workers.loader.WAIT_S = 5
 sys.exit(__main__.main(sys.argv[1:]))
 """
-
-
-def launch(cell, folder):
-    """Launch a cell as the host does, and return its result."""
-    cell = dict(cell, identity={"workload_sha256": content.sha256("mnist")}, cache=str(folder))
-    paths = [str(folder / name) for name in ("cell.json", "result.json")]
-    with open(paths[0], "w") as file:
-        json.dump(cell, file)
-    return ["--cell", paths[0], "--result", paths[1]], paths[1]
-
-
-def measure(cell, folder):
-    arguments, path = launch(cell, folder)
-    subprocess.run(
-        [sys.executable, "-m", "workloads"] + arguments, check=True, timeout=120, stdin=subprocess.DEVNULL
-    )
-    with open(path) as file:
-        return json.load(file)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from tests.workloads import densenet_cells
+from tests.workloads.proofs import list_failing
+from tests.workloads.stacks.broken.densenet_torch import BREAKS, with_adam
 from workloads import __main__ as main
 from workloads import content, densenet, frameworks, measurement, proof
 from workloads.densenet import augment, plan, recipe, reference, torch_data, torch_net
@@ -33,10 +35,6 @@ def prove(make, framework):
     return lambda **changes: proof.prove(make(purpose="proof", **changes), framework)
 
 
-def list_failing(proved):
-    return {check["name"] for check in proved["checks"] if check["error"] > check["tolerance"]}
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("edition", ["fair", "article"])
 def test_every_variant_does_the_same_work(prove, variant, edition):
@@ -50,87 +48,6 @@ def test_every_variant_does_the_same_work(prove, variant, edition):
 def test_the_full_net_does_the_same_work(prove):
     """On the plan of 121 layers, in the batch of the quick profile."""
     assert list_failing(prove(parameters=reference.SIZES[1])) == set()
-
-
-def with_adam(**changes):
-    real = torch.optim.Adam
-
-    def make_adam(groups, **arguments):
-        for name in [name for name in changes if name == "weight_decay"]:
-            groups = [dict(group, weight_decay=changes[name](group["weight_decay"])) for group in groups]
-        return real(groups, **dict(arguments, **{k: v for k, v in changes.items() if k != "weight_decay"}))
-
-    return make_adam
-
-
-def with_norm(**changes):
-    class Other(torch.nn.BatchNorm2d):
-        def __init__(self, channels, **arguments):
-            super().__init__(channels, **dict(arguments, **changes))
-
-    return Other
-
-
-class WithoutActivation(torch_net.DenseLayer):
-    def forward(self, x):
-        new = self.conv1(torch.relu(self.norm1(x)))
-        return torch.cat([x, self.conv2(self.norm2(new))], 1)
-
-
-class WithActivation(torch_net.DenseLayer):
-    def forward(self, x):
-        new = self.conv1(torch.relu(self.norm1(x)))
-        return torch.cat([x, torch.relu(self.conv2(torch.relu(self.norm2(new))))], 1)
-
-
-class OtherPadding(torch_net.DenseLayer):
-    """P4: zeros on two sides only, as "same" has them where a stride leaves no choice."""
-
-    def forward(self, x):
-        new = torch.relu(self.norm2(self.conv1(torch.relu(self.norm1(x)))))
-        new = torch.nn.functional.pad(new, (0, 2, 0, 2))
-        return torch.cat([x, torch.conv2d(new, self.conv2.weight, self.conv2.bias)], 1)
-
-
-class MaximumPool(torch_net.Transition):
-    def forward(self, x):
-        return torch.max_pool2d(self.conv(torch.relu(self.norm(x))), 2)
-
-
-def doubled_softmax(scores, labels, reduction):
-    return torch.nn.functional.nll_loss(torch.log_softmax(torch.softmax(scores, 1), 1), labels)
-
-
-BREAKS = {
-    "P1 momentum is the complement": (torch.nn, "BatchNorm2d", with_norm(momentum=0.9)),
-    "P1 epsilon of the other framework": (torch.nn, "BatchNorm2d", with_norm(eps=1e-3)),
-    "P2 L2 twice": (torch.optim, "Adam", with_adam(weight_decay=lambda decay: 2 * decay)),
-    "P2 L2 on everything": (torch.optim, "Adam", with_adam(weight_decay=lambda decay: 2e-4)),
-    "P2 no L2": (torch.optim, "Adam", with_adam(weight_decay=lambda decay: 0.0)),
-    "P3 learning rate": (
-        torch_net.Trainer,
-        "set_rate",
-        lambda self, rate: [group.update(lr=1.001 * rate) for group in self.optimiser.param_groups],
-    ),
-    "P3 betas": (torch.optim, "Adam", with_adam(betas=(0.9, 0.99))),
-    "P3 decoupled": (torch.optim, "Adam", lambda groups, **said: torch.optim.AdamW(groups, **said)),
-    "P9 epsilon": (torch.optim, "Adam", with_adam(eps=1e-7)),
-    # Ten thousand million times smaller than a gradient, and found.
-    "P9 epsilon's other place": (torch.optim, "Adam", with_adam(eps=1e-8 / (1 - 0.999) ** 0.5)),
-    "amsgrad": (torch.optim, "Adam", with_adam(amsgrad=True, betas=(0.9, 0.5))),
-    "P4 padding": (torch_net, "DenseLayer", OtherPadding),
-    "activation dropped": (torch_net, "DenseLayer", WithoutActivation),
-    "activation added": (torch_net, "DenseLayer", WithActivation),
-    "another pool": (torch_net, "Transition", MaximumPool),
-    "doubled softmax": (torch.nn.functional, "cross_entropy", doubled_softmax),
-    "summed loss": (
-        torch.nn.functional,
-        "cross_entropy",
-        lambda scores, labels, reduction: torch.nn.functional.nll_loss(
-            torch.log_softmax(scores, 1), labels, reduction="sum"
-        ),
-    ),
-}
 
 
 @pytest.mark.parametrize("broken", sorted(BREAKS))
@@ -307,9 +224,9 @@ def test_loss_and_accuracy_are_read_in_each_step_but_where_a_variant_is_about_th
     make, framework, monkeypatch, variant, reads
 ):
     """T16"""
-    subject = module.build(make(variant, measures=["step", "train_epoch"]), framework, "float32")
     # Which reads its own count of steps, on the host.
     monkeypatch.setattr(torch.optim.Adam, "step", lambda self: None)
+    subject = module.build(make(variant, measures=["step", "train_epoch"]), framework, "float32")
     counting = Counting(monkeypatch)
     subject.units["step"]()
     assert counting.count == reads == subject.host_reads["step"]
@@ -344,6 +261,9 @@ def test_autotuning_on_a_gpu_is_switched_for_the_variant_alone(make, monkeypatch
 
         def autocast(self):
             return torch.no_grad()
+
+        def clear_by(self, optimiser):
+            return optimiser.zero_grad
 
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
     monkeypatch.setattr(torch.optim, "Adam", with_adam(foreach=False))

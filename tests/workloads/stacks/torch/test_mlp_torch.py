@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.workloads.fakes import make_cell
+from tests.workloads.stacks.broken.mlp_torch import BREAKS
 from workloads import frameworks, measurement, proof
 from workloads.fault import Fault
 from workloads.mlp import torch as module
@@ -34,40 +35,6 @@ def test_every_variant_does_the_same_work(framework, variant, edition, measure):
     proved = prove(framework, variant=variant, edition=edition, measures=[measure])
     assert max(check["error"] for check in proved["checks"]) < 1e-9
     assert proved["holds"]
-
-
-def other_optimiser(**changes):
-    real = torch.optim.SGD
-    return lambda parameters, **arguments: real(parameters, **dict(arguments, **changes))
-
-
-class WithActivation(module.MLP):
-    def forward(self, x):
-        return self.layer3(torch.relu(self.layer2(self.layer1(x))))
-
-
-class WithoutBias(module.MLP):
-    def forward(self, x):
-        return self.layer3(
-            torch.nn.functional.linear(self.layer1(x), self.layer2.weight) + 0 * self.layer2.bias
-        )
-
-
-BREAKS = {
-    "learning rate": lambda patch: patch.setattr(torch.optim, "SGD", other_optimiser(lr=1.001e-4)),
-    "momentum": lambda patch: patch.setattr(torch.optim, "SGD", other_optimiser(momentum=0.9)),
-    "weight decay": lambda patch: patch.setattr(torch.optim, "SGD", other_optimiser(weight_decay=1e-6)),
-    "activation": lambda patch: patch.setattr(module, "MLP", WithActivation),
-    "dropped bias": lambda patch: patch.setattr(module, "MLP", WithoutBias),
-    "summed loss": lambda patch: patch.setattr(
-        torch.nn.functional, "mse_loss", lambda a, b, reduction: ((a - b) ** 2).sum()
-    ),
-    "broadcast target": lambda patch: patch.setattr(
-        torch.nn.functional, "mse_loss", lambda a, b, reduction: ((a - b.ravel()) ** 2).mean()
-    ),
-    "own initial values": lambda patch: patch.setattr(module, "load", lambda model, weights: None),
-    "no update": lambda patch: patch.setattr(torch.optim.SGD, "step", lambda self: None),
-}
 
 
 @pytest.mark.parametrize("name", sorted(BREAKS))

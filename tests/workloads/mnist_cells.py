@@ -1,0 +1,32 @@
+"""Cells of the MNIST match, on a small data set."""
+
+from tests.workloads.fakes import make_cell
+
+PARAMETERS = {
+    "load_images": 640,
+    "train_images": 448,
+    "validate_images": 100,
+    "batch": 64,
+    "test_batch": 30,
+    "article_tfds_test_batch": 32,
+    "epochs": 3,
+    "learning_rate": 1.0,
+    "rho": 0.9,
+    "epsilon": 1e-6,
+}
+
+
+def make(data, variant, module, framework, **changes):
+    """Make a cell of the set ``data``."""
+    said = {
+        "workload": "mnist",
+        "variant": variant,
+        "module": module,
+        "framework": framework,
+        "data": data,
+        "parameters": PARAMETERS,
+        "measures": ["load_epoch"],
+        "tolerances": {"gradients": 1e-8, "update": 1e-7, "losses": 1e-4, "dtype": "float64"},
+        "threads": {"intra_op": 2, "inter_op": 2},
+    }
+    return make_cell(**dict(said, **changes))
