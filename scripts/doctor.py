@@ -7,15 +7,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from scripts import contract, environments, host, uv
 from scripts.arguments import Parser
 from scripts.bundle import write_bundle
+from scripts.catalogue import order_version
 from scripts.doctor_containers import examine_containers
 from scripts.environments import EnvironmentRefusal, Recipe
 from scripts.errors import ExitStatus, run_program
-from scripts.finding import SESSIONS, Finding, Session, note
+from scripts.finding import SESSIONS, Finding, Session, gather, note
 from scripts.host import BUSY
 from scripts.runs import ROOT, RUNS
 from scripts.stacks import Stack, load_stacks
@@ -45,10 +47,8 @@ def examine() -> Iterator[Finding]:
     for python in sorted({environments.HOST.python, *(stack.python for stack in stacks)}):
         yield examine_python(python, command)
     recipes = [environments.HOST, *map(recipe_of, stacks)]
-    examined = [examine_environment(recipe) for recipe in recipes]
-    if built := [finding.subject for finding in examined if not is_telling(finding)]:
-        yield Finding("environments", f"built: {', '.join(built)}")
-    yield from filter(is_telling, examined)
+    yield from gather("environments", map(examine_environment, recipes))
+    yield from examine_historical([one for one in load_stacks().values() if not one.current], command)
     takes = {environments.HOST.name: HOST_BYTES} | {one.name: int(one.disk_gib * GIB) for one in stacks}
     yield examine_disk(takes, shutil.disk_usage(ROOT).free)
     yield examine_results(RUNS)
@@ -59,6 +59,17 @@ def examine() -> Iterator[Finding]:
 
 def is_telling(finding: Finding) -> bool:
     return finding.verdict != "ok"
+
+
+def examine_historical(stacks: Sequence[Stack], command: list[str] | None) -> Iterator[Finding]:
+    """Tell for the stacks that join a plan when they are asked for whether their Python is here."""
+    for python in sorted({stack.python for stack in stacks}, key=order_version):
+        names = ", ".join(stack.name for stack in stacks if stack.python == python)
+        found = examine_python(python, command)
+        says = f"{found.subject}, {found.says}; `nox -s published` takes {names}"
+        if is_telling(found):
+            says = f"{found.subject} {found.says}; `nox -s published` skips {names} till then"
+        yield replace(found, subject="historical", says=says)
 
 
 def recipe_of(stack: Stack) -> Recipe:

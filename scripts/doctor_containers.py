@@ -11,7 +11,7 @@ from scripts.access import GpuAccess
 from scripts.advice import advise
 from scripts.engine import Engine, connect, translated_errors
 from scripts.errors import Refusal
-from scripts.finding import CONTAINERS, Finding, note
+from scripts.finding import CONTAINERS, Finding, gather, note
 from scripts.gpu import Gpu, list_gpus
 from scripts.images import GIB, ROOM, describe_size, find_image
 from scripts.nvml import Nvml, NvmlUnavailable, open_nvml
@@ -32,12 +32,9 @@ def examine_containers(stacks: Sequence[Stack]) -> Iterator[Finding]:
         yield examine_engine(engine)
         yield examine_toolkit(engine, gpus, stacks)
         yield from findings
-        missing = []
-        for stack in stacks:
-            finding = examine_image(engine, stack)
-            if not finding.is_fine:
-                missing.append(stack)
-            yield finding
+        examined = {stack.name: examine_image(engine, stack) for stack in stacks}
+        yield from gather("images", examined.values())
+        missing = [stack for stack in stacks if not examined[stack.name].is_fine]
         yield examine_image_disk(engine, missing)
         yield examine_local_base(shutil.which("debootstrap"), os.geteuid() == 0)
     except Refusal as refusal:
@@ -85,15 +82,14 @@ def examine_gpus(stacks: Sequence[Stack], nvml: Nvml) -> tuple[list[Gpu], list[F
 
 
 def examine_image(engine: Engine, stack: Stack) -> Finding:
-    subject = f"{stack.name} image"
     image = find_image(engine, stack, None)
     if image is not None:
         base = image.base if len(image.base) < 40 else image.base.partition("@")[0]
-        return Finding(subject, f"built on the base {base}, {describe_size(image.size_bytes)}")
+        return Finding(stack.name, f"built on the base {base}, {describe_size(image.size_bytes)}")
     with translated_errors():
         others = engine.api.images(filters={"label": f"rematch.stack={stack.name}"})
     state = "stale" if others else "not built"
-    return note(subject, f"{state}; `nox -s images` builds it, or the next session that needs it")
+    return note(stack.name, f"{state}; `nox -s images` builds it, or the next session that needs it")
 
 
 def examine_image_disk(engine: Engine, missing: Sequence[Stack]) -> Finding:

@@ -1,6 +1,7 @@
 """One line of the doctor's, and what it means for the sessions."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Session = Literal["bench-cpu", "bench-docker", "bench-gpu"]
@@ -31,3 +32,13 @@ class Finding:
 
 def note(subject: str, says: str) -> Finding:
     return Finding(subject, says, is_fine=False)
+
+
+def gather(subject: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield a finding of all that say the same, whose subjects it names."""
+    alike: dict[tuple[str, Verdict], list[Finding]] = {}
+    for finding in findings:
+        alike.setdefault((finding.says, finding.verdict), []).append(finding)
+    for (says, _), found in alike.items():
+        names = ", ".join(one.subject for one in found)
+        yield replace(found[0], subject=subject, says=f"{names}: {says}")

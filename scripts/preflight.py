@@ -21,6 +21,9 @@ GIB = 1 << 30
 FREE_BYTES = 2 * GIB
 """Memory of the GPU that every launch takes at least."""
 
+MINOR_VERSIONS_RUN = 11
+"""First CUDA whose drivers run all its minor versions."""
+
 Kernels = Literal["native", "jit", "none"]
 
 
@@ -107,8 +110,14 @@ def judge_kernels(stack: Stack, capability: str) -> Kernels:
 
 
 def find_required_cuda(stacks: Sequence[Stack]) -> str:
-    """Return what the driver must run at least. It runs every minor version of the CUDA it was made for."""
-    return f"{max(_order(stack.cuda)[0] for stack in stacks)}.0"
+    """Return what the driver must run at least.
+
+    From CUDA 11 on a driver runs every minor version of the CUDA it was made for
+    (https://docs.nvidia.com/deploy/cuda-compatibility/).
+    """
+    newest = max((stack.cuda for stack in stacks), key=_order)
+    major = _order(newest)[0]
+    return f"{major}.0" if major >= MINOR_VERSIONS_RUN else newest
 
 
 def note_gpu(gpu: Gpu, stacks: Sequence[Stack]) -> Iterator[str]:

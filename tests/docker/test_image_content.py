@@ -7,6 +7,7 @@ import pytest
 from scripts.engine import Engine
 from scripts.images import BuiltImage, find_image
 from scripts.lock import read_pins
+from scripts.preflight import find_required_cuda
 from scripts.stacks import Stack, load_stacks
 from tests.docker.programs import run_program, run_python
 
@@ -40,7 +41,7 @@ def test_an_image_says_what_it_is_and_asks_for_the_driver_that_it_needs(
     variables = dict(entry.split("=", 1) for entry in config["Env"])
     assert variables["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
     assert variables["PATH"].startswith("/opt/stack/bin:")
-    assert variables["NVIDIA_REQUIRE_CUDA"] == f"cuda>={stack.cuda.partition('.')[0]}.0"
+    assert variables["NVIDIA_REQUIRE_CUDA"] == f"cuda>={find_required_cuda([stack])}"
     # None for who does not ask.
     assert variables["NVIDIA_VISIBLE_DEVICES"] == "void"
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", config["User"])

@@ -26,7 +26,7 @@ from scripts.stacks import load_stacks
 from tests.scripts.fake_engine import make_engine
 from tests.scripts.fake_nvml import GIB, UUID, FakeNvml, make_description
 
-STACKS = list(load_stacks().values())
+STACKS = [stack for stack in load_stacks().values() if stack.current]
 TORCH = load_stacks()["torch-2.15"]
 NO_TOOLKIT = 'could not select device driver "" with capabilities: [[gpu]]'
 NO_DRIVER = NvmlUnavailable(*REFUSALS["NVMLError_LibraryNotFound"])
@@ -129,7 +129,7 @@ def test_an_image_is_built_or_stale_or_not_built(monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(engine, "api", Images(*labels))
         found = examine_image(engine, TORCH)
-        assert (found.subject, found.verdict, found.stops) == ("torch-2.15 image", verdict, ())
+        assert (found.subject, found.verdict, found.stops) == ("torch-2.15", verdict, ())
         assert found.says.startswith(says)
 
 

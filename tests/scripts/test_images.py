@@ -21,6 +21,7 @@ from scripts.engine import Engine
 from scripts.errors import ExitStatus, Refusal
 from scripts.image_inputs import INSTALLER, is_base, list_inputs, pack_context
 from scripts.images import choose_base, ensure_images, find_image, identify_base, name_tag
+from scripts.preflight import find_required_cuda
 from scripts.runs import ROOT
 from scripts.stacks import load_stacks
 from tests.scripts.fake_engine import refused
@@ -165,7 +166,7 @@ def test_the_default_base_of_each_dockerfile_is_the_pinned_one() -> None:
     for stack in load_stacks().values():
         text = Path(stack.folder, "Dockerfile").read_text()
         assert f"ARG BASE={stack.base.image}@{stack.base.digest}\n" in text
-        assert f'NVIDIA_REQUIRE_CUDA="cuda>={stack.cuda.partition(".")[0]}.0"' in text
+        assert f'NVIDIA_REQUIRE_CUDA="cuda>={find_required_cuda([stack])}"' in text
         assert f"install-stack {' '.join([stack.python, *stack.sources])}\n" in text
         assert ("docker/build-requirements.lock" in text) == bool(stack.sources)
         assert f'rematch.stack="{stack.name}"' in text

@@ -241,7 +241,7 @@ def test_a_stack_with_intermediate_code_runs_on_everything_newer(major: int, min
 def test_the_newest_cuda_of_all_stacks_is_demanded_by_its_major_version() -> None:
     assert find_required_cuda([TENSORFLOW]) == "12.0"
     assert find_required_cuda([TENSORFLOW, TORCH]) == "13.0"
-    assert find_required_cuda([replace(TORCH, cuda="9.2"), replace(TORCH, cuda="10.1")]) == "10.0"
+    assert find_required_cuda([replace(TORCH, cuda="9.2"), replace(TORCH, cuda="10.1")]) == "10.1"
 
 
 def test_what_is_demanded_is_what_the_images_demand() -> None:

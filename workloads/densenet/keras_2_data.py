@@ -11,9 +11,9 @@ from workloads.densenet import augment, plan
 
 
 def draw_batch(parameters, dtype):
-    """Return an iterator that hands out the canonical batch without end."""
+    """Return a generator, which is all that Keras takes, that hands out the canonical batch without end."""
     images, labels = densenet.draw_batch(parameters)
-    return itertools.repeat((images.astype(dtype), labels))
+    return (batch for batch in itertools.repeat((images.astype(dtype), labels)))
 
 
 def open_batches(cell, data):

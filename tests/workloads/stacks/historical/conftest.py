@@ -2,6 +2,7 @@
 cannot be imported of that fails."""
 
 import os
+import warnings
 
 import pytest
 import tomli
@@ -9,6 +10,7 @@ import tomli
 from tests.workloads import densenet_cells
 from tests.workloads.fakes import make_cell
 from workloads import frameworks
+from workloads.frameworks import imports
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4))
 NEEDS = {
@@ -38,6 +40,11 @@ STACK = read_stack()
 # A process that computes eagerly in TensorFlow 1 cannot be Keras's of that time too, which knows graphs only:
 # there are launches for the one.
 IS_GRAPH = STACK["frameworks"].get("keras", "").startswith("2.1")
+if "tensorflow-datasets" in STACK["frameworks"]:
+    # Before a test file imports TensorFlow. They use what newer versions of what they stand on warn of.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        imports.load_in_order()
 collect_ignore = [name for name, needed in NEEDS.items() if needed not in STACK["frameworks"]]
 if IS_GRAPH:
     collect_ignore.append("test_mlp_tensorflow.py")
