@@ -63,9 +63,10 @@ def make_optimiser(framework, parameters, how):
 
     rate = "lr" if framework.is_first else "learning_rate"
     # As Python's numbers they would become float32 on their way, in a net of float64 too.
-    betas = dict(zip(("beta_1", "beta_2"), map(numpy.float64, recipe.BETAS)))
+    names, values = ("beta_1", "beta_2", rate), [*recipe.BETAS, parameters["learning_rate"]]
+    numbers = dict(zip(names, map(numpy.float64, values)))
     kind = CorrectedAdam if how.epsilon_at == "corrected" else own
-    return kind(epsilon=how.adam_epsilon, amsgrad=False, **betas, **{rate: parameters["learning_rate"]})
+    return kind(epsilon=how.adam_epsilon, amsgrad=False, **numbers)
 
 
 def allow_float64():
