@@ -19,7 +19,8 @@ from pathlib import Path
 
 import msgspec
 
-from scripts.catalogue import find_names
+from scripts.catalogue import find_names, load_catalogue
+from scripts.claims import judge_claims
 from scripts.compare import compare
 from scripts.comparison import Comparison, LeftOutFile, RunSummary
 from scripts.contract import Cell, Result, Run
@@ -28,8 +29,10 @@ from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.observation import Observation, Observer
 from scripts.order import count_launches
 from scripts.output import PipedConsole
+from scripts.published import load_articles
 from scripts.renderings import print_comparison, render_csv, render_markdown
 from scripts.runs import RUNS, RunFolder, write_whole
+from scripts.stacks import load_stacks
 from scripts.words import make_visible
 
 MERGED = RUNS / "merged"
@@ -111,7 +114,15 @@ def collect(folders: Sequence[Path], baseline: str | None = None) -> Comparison:
             reading.read_run(RunFolder(folder))
         if baseline is not None and reading.observations:
             find_names("variant", [baseline], [seen.contender.variant for seen in reading.observations])
-        return compare(reading.observations, reading.summarise(), reading.left_out, baseline)
+        comparison = compare(reading.observations, reading.summarise(), reading.left_out, baseline)
+    claims, published = judge_claims(
+        comparison.groups,
+        comparison.runs,
+        load_articles(),
+        load_catalogue(),
+        {name for name, stack in load_stacks().items() if stack.current},
+    )
+    return msgspec.structs.replace(comparison, claims=claims, published=published)
 
 
 def write_comparison(folder: Path, comparison: Comparison) -> None:
@@ -232,6 +243,7 @@ def _summarise(run: str, record: Run | None, launches: dict[tuple[str, int | Non
         failed=statuses.count("failed"),
         skipped=statuses.count("skipped"),
         missing=missing,
+        cpus=record.machine.cpus_usable if record else None,
     )
 
 

@@ -6,6 +6,7 @@ is finite; what is not known is null. ``results/schema/comparison.json`` is gene
 History of the schema version:
 
 1. First version.
+2. ``claims`` and ``published``; a launch's ``accuracy``; a run's ``cpus``.
 """
 
 from typing import Literal
@@ -14,10 +15,13 @@ import msgspec
 
 from scripts.contract import Count, Edition, Parameter, Precision, Runner, Scalar
 
-SCHEMA = 1
+SCHEMA = 2
 
 Verdict = Literal["faster", "slower", "no difference shown", "not comparable", "failed", "skipped"]
 ProofState = Literal["holds", "fails", "absent"]
+ClaimState = Literal["holds", "reversed", "not shown", "cannot be tested"]
+Era = Literal["historical", "current"]
+"""The article's versions, or those of the stacks that join every plan."""
 Interval = tuple[float, float]
 
 
@@ -36,6 +40,8 @@ class Launch(msgspec.Struct, frozen=True):
     file: str
     median_s: float
     """Of the launch's samples."""
+    accuracy: float | None = None
+    """The best of its epochs, on images that are not trained on, as a share."""
 
 
 class RunSummary(msgspec.Struct, frozen=True):
@@ -51,6 +57,8 @@ class RunSummary(msgspec.Struct, frozen=True):
     failed: Count
     skipped: Count
     missing: Count
+    cpus: Count | None = None
+    """That could be used."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -148,6 +156,88 @@ class Mean(msgspec.Struct, frozen=True):
     """Rows of the stack in these groups, those without a ratio among them."""
 
 
+class Evidence(msgspec.Struct, frozen=True):
+    """One ratio that a claim is about: of a variant over another."""
+
+    variant: str
+    over: str
+    published: float | None
+    """The article's own."""
+    state: ClaimState
+    reason: str | None
+    """Why it is not shown, or cannot be tested; one line."""
+    group: Count | None = None
+    """Place in ``groups`` of the rows that it is taken from."""
+    stack: str | None = None
+    over_stack: str | None = None
+    ratio: float | None = None
+    ratio_interval: Interval | None = None
+    """95 %, between launches."""
+    blocks: Count = 0
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """A claim on one generation of software."""
+
+    era: Era
+    state: ClaimState
+    """The verdict on the claim."""
+    reason: str | None
+    elsewhere: ClaimState | None
+    """What another kind of device than the claim's says, which is no verdict on the claim."""
+    evidence: list[Evidence]
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """A claim of an article, judged on one machine."""
+
+    article: str
+    title: str
+    year: int
+    workload: str
+    id: str
+    says: str
+    kind: Literal["stated", "derived", "conjectured"]
+    claimed_device: str
+    """``cpu`` or ``cuda``: what the claim is about."""
+    bounds: tuple[float | None, float | None]
+    """Within which all its ratios are said to lie."""
+    margin: str
+    """Why the bounds are where they are."""
+    holds_in_article: bool | None
+    """Whether the article's own figures bear it out; null where it has none."""
+    device: str
+    """What was measured."""
+    host: str | None
+    model: str | None
+    trials: list[Trial]
+
+
+class Remeasured(msgspec.Struct, frozen=True):
+    """A published figure, measured again."""
+
+    era: Era
+    stack: str
+    group: Count
+    device: str
+    host: str | None
+    median_s: float | None
+    accuracy: float | None
+    cause: str | None
+    """Why there is no figure."""
+
+
+class Published(msgspec.Struct, frozen=True):
+    """A figure of an article, and what was measured here of it: seconds of a unit of the measure."""
+
+    article: str
+    variant: str
+    device: str
+    seconds: float | None
+    accuracy: float | None
+    here: list[Remeasured]
+
+
 class Comparison(msgspec.Struct, frozen=True):
     """What merging runs says."""
 
@@ -156,6 +246,10 @@ class Comparison(msgspec.Struct, frozen=True):
     groups: list[Group]
     means: list[Mean]
     left_out: list[LeftOutFile]
+    claims: list[Judgement] = []
+    """Of articles whose own versions are among the rows."""
+    published: list[Published] = []
+    """Figures of these articles."""
 
     def has_measured(self) -> bool:
         return any(row.status == "measured" for group in self.groups for row in group.rows)

@@ -60,21 +60,28 @@ def find_change(timings: Sequence[Timing]) -> str | None:
 
 
 def find_clashes(timings: Mapping[Contender, Timing], baseline: Contender) -> dict[Contender, str]:
-    """Say which rows may not stand beside others: unequal precision, Keras 2 beside Keras 3."""
+    """Say which rows may not stand beside others: unequal precision, and Keras of two major versions in what
+    is not told apart by a pinned stack."""
     judge = timings[baseline].settings
     versions = {row: str(seen.settings["keras"]) for row, seen in timings.items() if "keras" in seen.settings}
-    majors = {_major(version): version for version in versions.values()}
     clashes = {}
     for row, timing in timings.items():
         here, there = timing.settings.get("tf32"), judge.get("tf32")
         if here is not None and there is not None and here != there:
             clashes[row] = f"differs from the baseline in precision: tf32 is {here} here, {there} there"
-        if baseline in versions and row in versions:
-            if _major(versions[row]) != _major(versions[baseline]):
-                clashes[row] = f"Keras {versions[row]} here and {versions[baseline]} in the baseline"
-        elif row in versions and len(majors) > 1:
-            clashes[row] = f"Keras {' and '.join(sorted(majors.values()))} are mixed in one comparison"
+        mixed = [other for other in versions if row in versions and _mixes(versions, row, other)]
+        if baseline in mixed:
+            clashes[row] = f"Keras {versions[row]} here and {versions[baseline]} in the baseline"
+        elif mixed and baseline not in versions:
+            said = sorted({versions[row], *(versions[other] for other in mixed)})
+            clashes[row] = f"Keras {' and '.join(said)} are mixed in one comparison"
     return clashes
+
+
+def _mixes(versions: Mapping[Contender, str], row: Contender, other: Contender) -> bool:
+    """Tell whether two rows have Keras of two major versions and are not each a pinned stack's own."""
+    is_told = bool(row.lock and other.lock) and row.stack != other.stack
+    return _major(versions[row]) != _major(versions[other]) and not is_told
 
 
 def find_differences(baseline: Timing, row: Timing) -> dict[str, tuple[Scalar, Scalar]]:

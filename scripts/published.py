@@ -106,6 +106,8 @@ class Article(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epochs: int | None = None
     data: Name | None = None
     """Data set, by its name in this project."""
+    units: Annotated[int, Meta(ge=1)] = 1
+    """How many of the measure's units that is."""
 
     def find_seconds(self, variant: str, device: str) -> float | None:
         return next(

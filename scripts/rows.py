@@ -78,7 +78,13 @@ def describe_row(
         settings=first.settings if first else {},
         differs=find_differences(baseline, first) if baseline and first and not is_baseline else {},
         launches=[
-            Launch(launch.run, launch.block, launch.file, launch.timing.median_s)
+            Launch(
+                launch.run,
+                launch.block,
+                launch.file,
+                launch.timing.median_s,
+                launch.timing.figures.get("best_validation_accuracy"),
+            )
             for launch in measured
             if launch.timing is not None
         ],

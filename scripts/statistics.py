@@ -79,6 +79,15 @@ class Judgement:
     """One line; empty for ``faster`` and ``slower``."""
 
 
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where a ratio lies."""
+
+    place: Literal["within", "beyond", "not shown"]
+    reason: str
+    """One line; empty where it is shown."""
+
+
 def estimate_ratio(variant: Sequence[float], baseline: Sequence[float]) -> Estimate | None:
     """Ratio of ``variant`` over ``baseline``, launch medians in block order, complete blocks only.
 
@@ -154,6 +163,41 @@ def judge(estimate: Estimate | None, a_a: Sequence[Estimate]) -> Judgement:
         reason = f"the A/A pair's spread leaves anything up to {_exp(resolvable):.3g}x open"
         return Judgement("no difference shown", reason)
     return Judgement("faster" if estimate.ratio < 1.0 else "slower", "")
+
+
+def place(
+    estimate: Estimate | None, a_a: Sequence[Estimate], bounds: tuple[float, float], limits: tuple[float, float]
+) -> Placing:
+    """Tell whether a ratio is shown to lie within ``bounds``, or beyond ``limits``, given the A/A pairs of its
+    group.
+
+    What ``judge`` asks of a difference from 1 is asked of the distance from each bound: that the interval, of
+    the pair's and the A/A pair's pooled spread, lies wholly on one side of it, and that the ratio is further
+    from it than any A/A pair was from 1. To hold a ratio within two bounds so is to reject both that it is
+    below the one and that it is above the other (D. J. Schuirmann, A comparison of the two one-sided tests
+    procedure, 1987).
+
+    Args:
+        bounds: Where it is said to lie, 0 and infinity where it is not bounded.
+        limits: Beyond which the contrary is so.
+    """
+    if estimate is None:
+        return Placing("not shown", "fewer than two complete blocks")
+    if estimate.blocks < BLOCKS_FOR_VERDICT:
+        reason = f"{estimate.blocks} complete blocks; a verdict needs {BLOCKS_FOR_VERDICT} or more"
+        return Placing("not shown", reason)
+    if not a_a:
+        return Placing("not shown", "no A/A pair to show this machine's noise")
+    if any(pair.excludes_one for pair in a_a):
+        return Placing("not shown", "void: the A/A pair differs by itself")
+    noise = max(pair.effect for pair in a_a)
+    clear = max(noise, _half_width(_pool_spread(estimate, a_a), estimate.blocks))
+    below, above = estimate.ratio * _exp(-clear), estimate.ratio * _exp(clear)
+    if bounds[0] < below and above < bounds[1]:
+        return Placing("within", "")
+    if above < limits[0] or limits[1] < below:
+        return Placing("beyond", "")
+    return Placing("not shown", f"noise leaves {below:.3g}x to {above:.3g}x open")
 
 
 def blocks_to_settle(estimate: Estimate, a_a: Sequence[Estimate]) -> int | None:
