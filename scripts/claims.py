@@ -1,8 +1,8 @@
 """What becomes of the articles' claims on the machines of a comparison: evidence, and a state for each.
 
-A claim is judged where the rows of its article's own versions are: on those, and on the current ones. Its state
-is that of its ratios. All must be shown to lie within its bounds for it to hold; one beyond its limits reverses
-it. ``scripts.statistics.place`` says when that is shown, by the launches that the rows name.
+A claim is judged where the rows of its article's own versions are: on those, and on the current ones. Its
+state is that of its ratios. All must be shown to lie within its bounds for it to hold; one beyond its limits
+reverses it. ``scripts.statistics.place`` says when that is shown, by the launches that the rows name.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ class Machine(NamedTuple):
 class Place(NamedTuple):
     """A group and its place in the comparison."""
 
-    index: int
+    position: int
     group: Group
 
 
@@ -112,7 +112,7 @@ class Judge:
             return msgspec.structs.replace(blank, reason=f"{said} on {where}")
         spot, row, over = found
         group = spot.group
-        named = msgspec.structs.replace(blank, group=spot.index, stack=row.stack, over_stack=over.stack)
+        named = msgspec.structs.replace(blank, group=spot.position, stack=row.stack, over_stack=over.stack)
 
         def give(state: ClaimState, reason: str | None) -> Evidence:
             return msgspec.structs.replace(named, state=state, reason=reason)
@@ -151,11 +151,7 @@ class Judge:
         best: tuple[Place, Row, Row] | None = None
         for spot in self.places:
             for runner in dict.fromkeys(row.runner for row in spot.group.rows):
-
-                def is_wanted(row: Row, runner: Runner = runner) -> bool:
-                    return row.runner == runner and self.is_of(row, era)
-
-                row, over = (pick_row(spot.group, name, is_wanted) for name in (pair.variant, pair.over))
+                row, over = (self.pick(spot.group, name, era, runner) for name in (pair.variant, pair.over))
                 if row is None or over is None:
                     continue
                 if row.status == over.status == "measured":
@@ -163,16 +159,28 @@ class Judge:
                 best = best or (spot, row, over)
         return best
 
+    def pick(self, group: Group, variant: str, era: Era, runner: Runner | None = None) -> Row | None:
+        """Return a variant's row in a group: that of the most blocks where there are several."""
+        rows = [
+            row
+            for row in group.rows
+            if row.variant == variant
+            and not row.a_a
+            and runner in (None, row.runner)
+            and self.is_of(row, era)
+        ]
+        return max(rows, key=lambda row: (row.status == "measured", row.blocks), default=None)
+
     def find_row(self, variant: str, era: Era) -> Row | None:
         """Find a variant's row in any group of the machine."""
-        rows = (pick_row(spot.group, variant, lambda row: self.is_of(row, era)) for spot in self.places)
+        rows = (self.pick(spot.group, variant, era) for spot in self.places)
         return next(filter(None, rows), None)
 
     def remeasure(self, variant: str) -> Iterator[Remeasured]:
         """Yield what a variant took here, on each generation that has a row of it."""
         for era in ERAS:
             for spot in self.places:
-                row = pick_row(spot.group, variant, lambda row: self.is_of(row, era))
+                row = self.pick(spot.group, variant, era)
                 if row is None:
                     continue
                 group = spot.group
@@ -182,7 +190,7 @@ class Judge:
                 yield Remeasured(
                     era=era,
                     stack=row.stack,
-                    group=spot.index,
+                    group=spot.position,
                     device=group.device,
                     host=group.host,
                     median_s=row.median_s,
@@ -257,12 +265,6 @@ def combine(evidence: Sequence[Evidence]) -> tuple[ClaimState, str | None]:
             reasons = dict.fromkeys(one.reason for one in found if one.reason)
             return state, "; ".join(reasons) or None
     return "holds", None
-
-
-def pick_row(group: Group, variant: str, is_wanted: Callable[[Row], bool]) -> Row | None:
-    """Return a variant's row: that of the most blocks where there are several."""
-    rows = [row for row in group.rows if row.variant == variant and not row.a_a and is_wanted(row)]
-    return max(rows, key=lambda row: (row.status == "measured", row.blocks), default=None)
 
 
 def find_obstacle(row: Row) -> str | None:

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table as TerminalTable
 from rich.text import Text
 
+from scripts.claim_tables import CLAIM_LEGEND, make_claim_tables
 from scripts.comparison import Comparison, Group, Row
 from scripts.tables import (
     FIGURE_COLUMNS,
@@ -34,6 +35,12 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
             _print_table(make_table(group), console)
     for line in tell_end(comparison):
         _print_line(line, console)
+    if comparison.claims:
+        console.print()
+    for table in make_claim_tables(comparison):
+        _print_table(table, console)
+    if comparison.claims:
+        _print_line(CLAIM_LEGEND, console, "dim")
     if any(group.baseline for group in comparison.groups):
         _print_line(tell_legend(comparison.groups), console, "dim")
 
@@ -68,21 +75,28 @@ def _make_text(text: str, console: Console, style: str = "") -> Text:
 def render_markdown(comparison: Comparison) -> str:
     parts = ["# Comparison"]
     for group in comparison.groups:
-        if not group.baseline:
-            continue
-        table = make_table(group)
-        parts.append(f"## {_escape(table.title)}")
-        parts.append("  \n".join(_escape(line) for line in table.details))
-        head = "| " + " | ".join(column.title for column in table.columns) + " |"
-        rule = "|" + "|".join(" ---: " if column.is_number else " --- " for column in table.columns) + "|"
-        rows = zip(*(column.cells for column in table.columns), strict=True)
-        parts.append("\n".join([head, rule, *("| " + " | ".join(map(_escape, row)) + " |" for row in rows)]))
-        if table.notes:
-            parts.append("\n".join(f"- {_escape(note)}" for note in table.notes))
+        if group.baseline:
+            parts += _render_table(make_table(group))
+    for table in make_claim_tables(comparison):
+        parts += _render_table(table)
+    if comparison.claims:
+        parts.append(_escape(CLAIM_LEGEND[0].upper() + CLAIM_LEGEND[1:]))
     parts.append("\n".join(f"- {_escape(line)}" for line in tell_end(comparison)))
     legend = tell_legend(comparison.groups)
     parts.append(_escape(legend[0].upper() + legend[1:]))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _render_table(table: Table) -> list[str]:
+    head = "| " + " | ".join(column.title for column in table.columns) + " |"
+    rule = "|" + "|".join(" ---: " if column.is_number else " --- " for column in table.columns) + "|"
+    rows = zip(*(column.cells for column in table.columns), strict=True)
+    return [
+        f"## {_escape(table.title)}",
+        "  \n".join(_escape(line) for line in table.details),
+        "\n".join([head, rule, *("| " + " | ".join(map(_escape, row)) + " |" for row in rows)]),
+        "\n".join(f"- {_escape(note)}" for note in table.notes),
+    ]
 
 
 def _escape(text: str) -> str:

@@ -166,10 +166,12 @@ def judge(estimate: Estimate | None, a_a: Sequence[Estimate]) -> Judgement:
 
 
 def place(
-    estimate: Estimate | None, a_a: Sequence[Estimate], bounds: tuple[float, float], limits: tuple[float, float]
+    estimate: Estimate | None,
+    a_a: Sequence[Estimate],
+    bounds: tuple[float, float],
+    limits: tuple[float, float],
 ) -> Placing:
-    """Tell whether a ratio is shown to lie within ``bounds``, or beyond ``limits``, given the A/A pairs of its
-    group.
+    """Tell whether a ratio is shown to lie within ``bounds``, or beyond ``limits``, given the A/A pairs.
 
     What ``judge`` asks of a difference from 1 is asked of the distance from each bound: that the interval, of
     the pair's and the A/A pair's pooled spread, lies wholly on one side of it, and that the ratio is further

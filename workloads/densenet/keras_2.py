@@ -29,7 +29,7 @@ def build(cell, framework, dtype):
         "metrics": "read in each step",
         "optimiser": type(trainer.optimiser).__name__,
     }
-    return match.Match(cell, Side(cell, trainer, dtype), how).describe(settings, "fit_generator")
+    return match.Match(cell, Side(cell, trainer, dtype), how).describe(settings, "fit")
 
 
 class Side(object):

@@ -266,6 +266,8 @@ def test_a_measured_launch_has_its_epochs_with_their_series(make, framework, edi
     record = answer["measures"][-1]
     assert len(record["series"]["validation_accuracy"]) == 2
     assert record["series"]["learning_rate"] == pytest.approx(densenet.find_rates(cell["parameters"]))
+    # As the contract has it.
+    assert record["loop"] == "fit"
     settings = answer["settings"]
     assert (settings["threads_intra_op"], settings["threads_inter_op"]) == (2, 1)
     assert settings["layout"] == "NHWC"

@@ -64,7 +64,11 @@ def judge(data):
 @pytest.fixture
 def make(data):
     return lambda **changes: mnist_cells.make(
-        changes.pop("data", data), "tfds-article", "tfds", "torch_tfds", **dict({"threads": THREADS}, **changes)
+        changes.pop("data", data),
+        "tfds-article",
+        "tfds",
+        "torch_tfds",
+        **dict({"threads": THREADS}, **changes),
     )
 
 
