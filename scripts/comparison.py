@@ -224,7 +224,7 @@ class Remeasured(msgspec.Struct, frozen=True):
     median_s: float | None
     accuracy: float | None
     cause: str | None
-    """Why there is no figure."""
+    """Why there is no figure, or why it is none to set beside the article's; one line."""
 
 
 class Published(msgspec.Struct, frozen=True):

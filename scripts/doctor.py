@@ -31,7 +31,8 @@ VENVS: tuple[Session, ...] = ("bench-cpu",)
 
 def examine() -> Iterator[Finding]:
     """Look at everything that the sessions need."""
-    stacks = [stack for stack in load_stacks().values() if stack.current]
+    every = load_stacks().values()
+    stacks = [stack for stack in every if stack.current]
     # Only if there is anything to say about it.
     yield from filter(is_telling, [examine_platform(platform.system(), platform.machine())])
     ground = host.describe_ground()
@@ -48,7 +49,7 @@ def examine() -> Iterator[Finding]:
         yield examine_python(python, command)
     recipes = [environments.HOST, *map(recipe_of, stacks)]
     yield from gather("environments", map(examine_environment, recipes))
-    yield from examine_historical([one for one in load_stacks().values() if not one.current], command)
+    yield from examine_historical([stack for stack in every if not stack.current], command)
     takes = {environments.HOST.name: HOST_BYTES} | {one.name: int(one.disk_gib * GIB) for one in stacks}
     yield examine_disk(takes, shutil.disk_usage(ROOT).free)
     yield examine_results(RUNS)

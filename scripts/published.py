@@ -107,12 +107,7 @@ class Article(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data: Name | None = None
     """Data set, by its name in this project."""
     units: Annotated[int, Meta(ge=1)] = 1
-    """How many of the measure's units that is."""
-
-    def find_seconds(self, variant: str, device: str) -> float | None:
-        return next(
-            (one.seconds for one in self.figures if (one.variant, one.device) == (variant, device)), None
-        )
+    """How many units of the measure the seconds are of."""
 
     def list_variants(self) -> list[str]:
         """Name the variants that figures and claims are about."""

@@ -141,13 +141,9 @@ def judge(estimate: Estimate | None, a_a: Sequence[Estimate]) -> Judgement:
     and a difference beyond ``ROUNDING`` that came back alike from five or more fresh processes in random
     order is one.
     """
-    if estimate is None:
-        return Judgement(None, "fewer than two complete blocks")
-    if estimate.blocks < BLOCKS_FOR_VERDICT:
-        reason = f"{estimate.blocks} complete blocks; a verdict needs {BLOCKS_FOR_VERDICT} or more"
-        return Judgement(None, reason)
-    if not a_a:
-        return Judgement(None, "no A/A pair to show this machine's noise")
+    if (lack := _find_lack(estimate, a_a)) is not None:
+        return Judgement(None, lack)
+    assert estimate is not None
     for pair in a_a:
         if pair.excludes_one:
             interval = f"{pair.ratio:.3g}x [{pair.low:.3g}, {pair.high:.3g}]"
@@ -183,13 +179,9 @@ def place(
         bounds: Where it is said to lie, 0 and infinity where it is not bounded.
         limits: Beyond which the contrary is so.
     """
-    if estimate is None:
-        return Placing("not shown", "fewer than two complete blocks")
-    if estimate.blocks < BLOCKS_FOR_VERDICT:
-        reason = f"{estimate.blocks} complete blocks; a verdict needs {BLOCKS_FOR_VERDICT} or more"
-        return Placing("not shown", reason)
-    if not a_a:
-        return Placing("not shown", "no A/A pair to show this machine's noise")
+    if (lack := _find_lack(estimate, a_a)) is not None:
+        return Placing("not shown", lack)
+    assert estimate is not None
     if any(pair.excludes_one for pair in a_a):
         return Placing("not shown", "void: the A/A pair differs by itself")
     noise = max(pair.effect for pair in a_a)
@@ -251,6 +243,15 @@ def geometric_mean(ratios: Sequence[float]) -> float:
     if not ratios:
         raise ValueError("no ratio, no mean")
     return _exp(math.fsum(_take_logs(ratios)) / len(ratios))
+
+
+def _find_lack(estimate: Estimate | None, a_a: Sequence[Estimate]) -> str | None:
+    """Say what is missing before anything can be said of a pair."""
+    if estimate is None:
+        return "fewer than two complete blocks"
+    if estimate.blocks < BLOCKS_FOR_VERDICT:
+        return f"{estimate.blocks} complete blocks; a verdict needs {BLOCKS_FOR_VERDICT} or more"
+    return None if a_a else "no A/A pair to show this machine's noise"
 
 
 def _take_logs(values: Sequence[float]) -> list[float]:

@@ -97,6 +97,19 @@ def test_keras_2_and_3_are_not_mixed(tmp_path: Path) -> None:
     assert find_row(comparison, "torch-compile").verdict == "faster"
 
 
+def test_keras_of_two_majors_may_stand_beside_each_other_as_pinned_stacks(tmp_path: Path) -> None:
+    """N5: what they are is in the rows."""
+    two = of_variant("keras-two", put("settings.keras", "2.1.6"), "measure")
+    three = of_variant("keras-three", put("settings.keras", "3.15.1"), "measure")
+    apart = of_variant("keras-two", put("cell.stack", "2018"))
+    folder = make_run(
+        tmp_path / "run", {"keras-two": 0.9, "keras-three": 1.1}, change=both(two, both(three, apart))
+    )
+    comparison = collect([folder])
+    assert find_row(comparison, "keras-two").verdict == "faster"
+    assert find_row(comparison, "keras-three").verdict == "slower"
+
+
 def test_keras_of_another_major_than_the_baseline_is_refused(run: Compare) -> None:
     """N5"""
     two = of_variant("torch-eager", put("settings.keras", "2.1.6"), "measure")

@@ -2,6 +2,7 @@
 
 from tests.workloads.cifar_files import write_set
 from tests.workloads.fakes import make_cell
+from workloads import densenet
 from workloads.densenet import reference
 
 PARAMETERS = dict(
@@ -36,3 +37,13 @@ def make(folder, variant, module, framework, **changes):
         "data": data,
     }
     return make_cell(**dict(said, **changes))
+
+
+def break_initial_value(monkeypatch, name):
+    """Let the values that one tensor starts from be off by a ten-thousandth."""
+    real = densenet.canonical
+    monkeypatch.setattr(
+        densenet,
+        "canonical",
+        lambda parameters: dict(real(parameters), **{name: real(parameters)[name] * 1.0001}),
+    )

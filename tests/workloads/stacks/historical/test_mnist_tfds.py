@@ -15,7 +15,7 @@ from tests.workloads.stacks.programs import run
 from workloads import measurement, proof
 from workloads.data import idx
 from workloads.fault import Fault
-from workloads.mnist import match, reference, tfds, tfds_access
+from workloads.mnist import match, tfds, tfds_access
 
 PREPARE = """
 import json, socket, sys
@@ -53,12 +53,8 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def judge(data):
-    """The trajectory of the small set, computed once."""
-    computed = reference.compute(data["folder"], data["sha256"])
-    patch = pytest.MonkeyPatch()
-    patch.setattr(reference, "compute", lambda folder, sha256: computed)
-    yield
-    patch.undo()
+    with mnist_cells.computed_once(data):
+        yield
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from tests.workloads.stacks.broken.mnist_torch import BREAKS
 from tests.workloads.stacks.historical.conftest import THREADS
 from tests.workloads.stacks.programs import measure
 from workloads import proof
-from workloads.mnist import reference, resident
+from workloads.mnist import resident
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +19,8 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def judge(data):
-    """The trajectory of the small set, computed once."""
-    computed = reference.compute(data["folder"], data["sha256"])
-    patch = pytest.MonkeyPatch()
-    patch.setattr(reference, "compute", lambda folder, sha256: computed)
-    yield
-    patch.undo()
+    with mnist_cells.computed_once(data):
+        yield
 
 
 @pytest.fixture

@@ -7,11 +7,12 @@ import pytest
 import tensorflow as tf
 import torch
 
+from tests.workloads import mnist_cells
 from tests.workloads.proofs import list_failing
 from tests.workloads.stacks.broken.mnist_torch import BREAKS
 from workloads import proof
 from workloads.fault import Fault
-from workloads.mnist import match, model, reference, resident, tfds, tfds_access, torchvision
+from workloads.mnist import match, model, resident, tfds, tfds_access, torchvision
 
 # Those that fork workers have a process of their own: test_mnist_workers.py.
 VARIANTS = [("torchvision-workers-0", "torchvision"), ("tensor-resident", "resident")]
@@ -20,12 +21,8 @@ VARIANTS += [(name, "tfds") for name in tfds.RECIPES]
 
 @pytest.fixture(scope="module", autouse=True)
 def judge(data):
-    """The trajectory of the small set, computed once."""
-    computed = reference.compute(data["folder"], data["sha256"])
-    patch = pytest.MonkeyPatch()
-    patch.setattr(reference, "compute", lambda folder, sha256: computed)
-    yield
-    patch.undo()
+    with mnist_cells.computed_once(data):
+        yield
 
 
 @pytest.fixture
