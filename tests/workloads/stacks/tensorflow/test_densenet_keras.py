@@ -143,7 +143,7 @@ BREAKS = {
     "P9 epsilon": (keras_net, "CorrectedAdam", with_adam(epsilon=1e-7)),
     "P9 epsilon's other place": (keras_net, "CorrectedAdam", PlainAdam),
     "bias dropped": (keras.layers, "Conv2D", with_layer("Conv2D", use_bias=False)),
-    "activation dropped": (keras.layers, "ReLU", lambda **said: keras.layers.Identity()),
+    "activation dropped": (keras.layers, "Activation", lambda kind, **said: keras.layers.Identity()),
     "another pool": (keras.layers, "AveragePooling2D", keras.layers.MaxPooling2D),
     "doubled softmax": (keras.layers, "Dense", dense_with_softmax),
     "summed loss": (
