@@ -21,14 +21,14 @@ PARAMETERS = {
 }
 
 
-def make(data, variant, module, framework, **changes):
-    """Make a cell of the set ``data``."""
+def make(prepared, variant, module, framework, **changes):
+    """Make a cell of a prepared set, unless ``data`` is among the changes."""
     said = {
         "workload": "mnist",
         "variant": variant,
         "module": module,
         "framework": framework,
-        "data": data,
+        "data": prepared,
         "parameters": PARAMETERS,
         "measures": ["load_epoch"],
         "tolerances": {"gradients": 1e-8, "update": 1e-7, "losses": 1e-4, "dtype": "float64"},

@@ -60,7 +60,7 @@ def judge(data):
 @pytest.fixture
 def make(data):
     return lambda **changes: mnist_cells.make(
-        changes.pop("data", data),
+        data,
         "tfds-article",
         "tfds",
         "torch_tfds",
