@@ -22,11 +22,37 @@ SHARES = ("/biased", "/local_step")
 """What Keras 2.1's running statistics are computed from, since they are debiased."""
 
 
+def order_updates(tf, keras):
+    """Return Keras 2.1's Adam with the order that its step needs.
+
+    TensorFlow 1's own optimizers do not use one gradient of an operation before the others are there
+    (``gate_gradients`` of ``tf.train.Optimizer``), since those still read the variable. Keras's do: with two
+    threads for operators, layers behind a kernel that had changed got their gradients from the changed one.
+    """
+
+    class OrderedAdam(keras.optimizers.Adam):
+        """Changes variables when all gradients are there, and counts the step when they are changed."""
+
+        def get_gradients(self, loss, params):
+            """Of a graph, to be had together, once the loss is there."""
+            gradients = keras.optimizers.Adam.get_gradients(self, loss, params)
+            return tf.tuple(gradients, control_inputs=[loss])
+
+        def get_updates(self, loss, params):
+            """Of a graph."""
+            count, *changes = keras.optimizers.Adam.get_updates(self, loss, params)
+            # Keras makes it first, and the others read what it changes.
+            count.op._add_control_inputs([change.op for change in changes])
+            return [count, *changes]
+
+    return OrderedAdam
+
+
 def make_optimiser(framework, parameters, how):
     """Make the optimiser of a recipe. No argument that matters is left to a default."""
     keras = framework.keras
     backend = keras.backend
-    own: Any = keras.optimizers.Adam
+    own: Any = order_updates(framework.tf, keras) if framework.is_first else keras.optimizers.Adam
 
     class CorrectedAdam(own):
         """As ``keras_net.CorrectedAdam``."""

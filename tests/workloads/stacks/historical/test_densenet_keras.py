@@ -10,7 +10,7 @@ import pytest
 
 from tests.workloads import densenet_cells
 from tests.workloads.proofs import list_failing
-from tests.workloads.stacks.historical.conftest import IS_GRAPH
+from tests.workloads.stacks.historical.conftest import IS_GRAPH, THREADS
 from workloads import densenet, frameworks, measurement, proof
 from workloads.densenet import augment, keras_2, keras_2_data, keras_2_net, recipe, reference
 
@@ -39,10 +39,9 @@ def _fresh(framework):
     backend = framework.keras.backend
     backend.clear_session()
     if IS_GRAPH:
-        threads = {"intra_op": 2, "inter_op": 1}
         configuration = framework.tf.ConfigProto(
-            intra_op_parallelism_threads=threads["intra_op"],
-            inter_op_parallelism_threads=threads["inter_op"],
+            intra_op_parallelism_threads=THREADS["intra_op"],
+            inter_op_parallelism_threads=THREADS["inter_op"],
             device_count={"GPU": 0},
         )
         framework.session = framework.tf.Session(config=configuration)
@@ -168,6 +167,41 @@ def test_a_broken_side_fails_its_proof(prove_tiny, framework, monkeypatch, broke
     assert list_failing(prove_tiny())
 
 
+def find_ancestors(operation):
+    """Return the operations that run before one of a graph."""
+    found, rest = set(), [operation]
+    while rest:
+        one = rest.pop()
+        before = {tensor.op for tensor in one.inputs}.union(one.control_inputs) - found
+        found |= before
+        rest.extend(before)
+    return found
+
+
+@pytest.mark.skipif(not IS_GRAPH, reason="TensorFlow 2 keeps what a function reads and writes in order")
+@pytest.mark.parametrize("edition", ["fair", "article"])
+def test_a_variable_changes_when_the_loss_and_every_gradient_are_there(make, framework, monkeypatch, edition):
+    """Left to itself, Keras 2.1 changes kernels while gradients still go back through them."""
+    own, made = framework.keras.optimizers.Adam, []
+
+    def get_gradients(self, loss, params):
+        gradients = real(self, loss, params)
+        made.extend(tensor.op for tensor in [loss] + gradients)
+        return gradients
+
+    real = own.get_gradients
+    monkeypatch.setattr(own, "get_gradients", get_gradients)
+    cell = make(edition=edition, parameters=TINY)
+    how = recipe.choose(cell["parameters"], edition, "keras", variance=VARIANCE)
+    trainer = keras_2_net.Trainer(framework, cell["parameters"], how, "float32")
+    count, *changes = [change.op for change in trainer.optimiser.updates]
+    assert len(made) == 1 + len(trainer.model.trainable_weights)
+    assert len(changes) == 3 * len(trainer.model.trainable_weights)
+    for change in changes:
+        assert find_ancestors(change).issuperset(made)
+    assert find_ancestors(count).issuperset(changes)
+
+
 def test_a_broken_initial_value_fails_the_proof(prove_tiny, monkeypatch):
     """P5"""
     densenet_cells.break_initial_value(monkeypatch, "block2.layer1.norm1.bias")
@@ -263,7 +297,7 @@ def test_a_measured_launch_has_its_epochs_with_their_series(make, framework, edi
     # As the contract has it.
     assert record["loop"] == "fit"
     settings = answer["settings"]
-    assert (settings["threads_intra_op"], settings["threads_inter_op"]) == (2, 1)
+    assert (settings["threads_intra_op"], settings["threads_inter_op"]) == (2, 2)
     assert settings["layout"] == "NHWC"
     assert settings["compiler"] == ("session" if IS_GRAPH else "tf.function")
     if edition == "article":
