@@ -20,8 +20,8 @@ NEEDS = {
     "test_mnist_torchvision.py": "torchvision",
 }
 """What a file's tests are about, where a stack may lack it."""
-# As a bench has them: operators that run beside each other show what a graph leaves open.
-THREADS = {"intra_op": 2, "inter_op": 2}
+# Operators that run beside each other, as in a bench, show what a graph leaves open.
+THREADS = {"intra_op": 2, "inter_op": 3}
 
 # Libraries read them once, when test files import them.
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):

@@ -297,7 +297,7 @@ def test_a_measured_launch_has_its_epochs_with_their_series(make, framework, edi
     # As the contract has it.
     assert record["loop"] == "fit"
     settings = answer["settings"]
-    assert (settings["threads_intra_op"], settings["threads_inter_op"]) == (2, 2)
+    assert (settings["threads_intra_op"], settings["threads_inter_op"]) == (2, 3)
     assert settings["layout"] == "NHWC"
     assert settings["compiler"] == ("session" if IS_GRAPH else "tf.function")
     if edition == "article":

@@ -50,7 +50,7 @@ def test_a_measured_launch_reports_what_ran(framework, variant):
     assert answer["losses"]["error"] < 1e-5
     assert answer["device"]["observed"] == "cpu"
     settings = answer["settings"]
-    assert (settings["threads_intra_op"], settings["threads_inter_op"]) == (2, 1)
+    assert (settings["threads_intra_op"], settings["threads_inter_op"]) == (2, 3)
     assert settings["compiler"] == {"tensorflow-eager": "none", "tensorflow-graph": "tf.function"}[variant]
     assert settings["keras"] == tf.keras.__version__
     assert answer["synchronisation"].startswith("none:")

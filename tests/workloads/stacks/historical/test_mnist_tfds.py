@@ -130,8 +130,8 @@ def test_it_is_measured_with_the_threads_of_both_frameworks(make, torch_framewor
     answer = measurement.measure(cell, torch_framework, 0.0)
     assert answer["status"] == "measured"
     settings = answer["settings"]
-    assert (settings["threads_intra_op"], settings["threads_inter_op"]) == (2, 1)
-    assert (settings["tf.threads_intra_op"], settings["tf.threads_inter_op"]) == (2, 1)
+    assert (settings["threads_intra_op"], settings["threads_inter_op"]) == (2, 3)
+    assert (settings["tf.threads_intra_op"], settings["tf.threads_inter_op"]) == (2, 3)
     load, both = answer["measures"]
     assert (load["work"]["images"], both["work"]["images"]) == (640, 548)
 
