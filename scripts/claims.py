@@ -5,7 +5,7 @@ state is that of its ratios. All must be shown to lie within its bounds for it t
 reverses it. ``scripts.statistics.place`` says when that is shown, by the launches that the rows name.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from scripts.comparison import (
     Group,
     Interval,
     Judgement,
-    Launch,
     Published,
     Remeasured,
     Row,
@@ -27,8 +26,9 @@ from scripts.comparison import (
     Trial,
 )
 from scripts.contract import Runner
+from scripts.evidence import estimate_rows, find_noise, find_obstacle, take_accuracy, take_median
 from scripts.published import Article, Claim, Pair, holds_in_article
-from scripts.statistics import Estimate, estimate_ratio, place
+from scripts.statistics import place
 
 ERAS: tuple[Era, ...] = ("historical", "current")
 STATES: Mapping[str, ClaimState] = {"within": "holds", "beyond": "reversed", "not shown": "not shown"}
@@ -265,46 +265,6 @@ def combine(evidence: Sequence[Evidence]) -> tuple[ClaimState, str | None]:
             reasons = dict.fromkeys(one.reason for one in found if one.reason)
             return state, "; ".join(reasons) or None
     return "holds", None
-
-
-def find_obstacle(row: Row) -> str | None:
-    """Say why a row is no evidence."""
-    if row.status != "measured":
-        return f"{row.variant} {row.status}: {row.cause or 'for no reason that is known'}"
-    if row.proof != "holds":
-        return f"{row.variant}: proof {row.proof}"
-    if row.verdict == "not comparable" and not (row.cause or "").startswith("void:"):
-        return f"{row.variant}: {row.cause or 'not comparable'}"
-    return None
-
-
-def take_median(launch: Launch) -> float | None:
-    return launch.median_s
-
-
-def take_accuracy(launch: Launch) -> float | None:
-    return launch.accuracy
-
-
-def estimate_rows(row: Row, over: Row, take: Callable[[Launch], float | None]) -> Estimate | None:
-    """Return the ratio of a row over another, by the blocks that hold both."""
-    mine, theirs = _take(row, take), _take(over, take)
-    both = sorted(mine.keys() & theirs.keys())
-    return estimate_ratio([mine[block] for block in both], [theirs[block] for block in both])
-
-
-def find_noise(group: Group, take: Callable[[Launch], float | None]) -> Iterator[Estimate]:
-    """Yield the A/A pairs of a group."""
-    baselines = [row for row in group.rows if row.is_baseline]
-    for twin in (row for row in group.rows if row.a_a):
-        for baseline in baselines:
-            if (estimate := estimate_rows(twin, baseline, take)) is not None:
-                yield estimate
-
-
-def _take(row: Row, take: Callable[[Launch], float | None]) -> dict[tuple[str, int], float]:
-    taken = {(launch.run, launch.block): take(launch) for launch in row.launches}
-    return {block: value for block, value in taken.items() if value}
 
 
 def _judge(key: str, claim: Claim, machine: Machine, judge: Judge) -> Judgement:

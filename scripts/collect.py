@@ -33,6 +33,7 @@ from scripts.published import load_articles
 from scripts.renderings import print_comparison, render_csv, render_markdown
 from scripts.runs import RUNS, RunFolder, write_whole
 from scripts.stacks import load_stacks
+from scripts.versions import list_versions
 from scripts.words import make_visible
 
 MERGED = RUNS / "merged"
@@ -122,7 +123,9 @@ def collect(folders: Sequence[Path], baseline: str | None = None) -> Comparison:
         load_catalogue(),
         {name for name, stack in load_stacks().items() if stack.current},
     )
-    return msgspec.structs.replace(comparison, claims=claims, published=published)
+    return msgspec.structs.replace(
+        comparison, versions=list_versions(comparison.groups), claims=claims, published=published
+    )
 
 
 def write_comparison(folder: Path, comparison: Comparison) -> None:

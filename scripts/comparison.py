@@ -6,7 +6,7 @@ is finite; what is not known is null. ``results/schema/comparison.json`` is gene
 History of the schema version:
 
 1. First version.
-2. ``claims`` and ``published``; a launch's ``accuracy``; a run's ``cpus``.
+2. ``claims``, ``published`` and ``versions``; a launch's ``accuracy``; a run's ``cpus``; a row's ``version``.
 """
 
 from typing import Literal
@@ -66,6 +66,8 @@ class Row(msgspec.Struct, frozen=True):
 
     variant: str
     stack: str
+    version: str | None
+    """Of its framework, as it was installed; null where nothing was measured."""
     runner: Runner
     image: str | None
     base: str | None
@@ -154,6 +156,32 @@ class Mean(msgspec.Struct, frozen=True):
     matched: Count
     of: Count
     """Rows of the stack in these groups, those without a ratio among them."""
+
+
+class VersionTiming(msgspec.Struct, frozen=True):
+    """A variant in one version of its framework."""
+
+    version: str
+    stack: str
+    runner: Runner
+    median_s: float | None
+    is_oldest: bool
+    """Whether the others are set beside it."""
+    ratio: float | None
+    """Over the oldest version."""
+    ratio_interval: Interval | None
+    """95 %, between launches."""
+    cause: str | None
+    """Why it has no ratio; one line."""
+
+
+class Versions(msgspec.Struct, frozen=True):
+    """A variant in several versions of its framework, oldest first."""
+
+    group: Count
+    """Place in ``groups`` of the rows that it is taken from."""
+    variant: str
+    timings: list[VersionTiming]
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -246,6 +274,8 @@ class Comparison(msgspec.Struct, frozen=True):
     groups: list[Group]
     means: list[Mean]
     left_out: list[LeftOutFile]
+    versions: list[Versions] = []
+    """Variants that were measured in more than one version of their framework."""
     claims: list[Judgement] = []
     """Of articles whose own versions are among the rows."""
     published: list[Published] = []

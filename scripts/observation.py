@@ -66,6 +66,8 @@ class Timing(NamedTuple):
     figures: dict[str, float]
     settings: dict[str, Scalar]
     """What was read back, and how the work was driven: ``loop``, ``host_reads``."""
+    version: str | None
+    """Of the framework, as it was installed."""
     packages: int
     """Hash over the environment's packages where no lock file names them, else 0."""
 
@@ -166,6 +168,7 @@ class Observer:
             self._share_dict(measure.work),
             self._share_dict(measure.figures | take_figures(result.gpu) if result.gpu else measure.figures),
             self._share_dict(settings),
+            self._share(_find_version(result)),
             _hash_packages(result),
         )
 
@@ -219,6 +222,15 @@ def _find_peak(result: Result) -> int | None:
     if result.cell.device != "cpu" and memory.peak_device_bytes is not None:
         return memory.peak_device_bytes
     return memory.peak_resident_bytes if memory.peak_tree_bytes is None else memory.peak_tree_bytes
+
+
+def _find_version(result: Result) -> str | None:
+    if result.environment is None:
+        return None
+    # ``torch_tfds`` is PyTorch with what feeds it.
+    name, packages = result.cell.framework.partition("_")[0], result.environment.packages
+    # TensorFlow's build without CUDA is a package of another name.
+    return packages.get(name, packages.get(f"{name}-cpu"))
 
 
 def _hash_packages(result: Result) -> int:

@@ -109,7 +109,10 @@ def _make_parser() -> argparse.ArgumentParser:
 
     several("--workload", "what is computed (default: all)")
     several("--variant", "ways to compute it (default: as the profile has it)")
-    several("--stack", "pinned environments (default: the current ones)")
+    several(
+        "--stack",
+        "pinned environments, or all for every version that there is (default: the current ones)",
+    )
     several("--edition", "article, fair or all (default: as the profile has it)")
     several("--precision", "fp32, tf32, bf16 (default: fp32)")
     parser.add_argument("--profile", help=f"{', '.join(PROFILES)} (default: {DEFAULT})")

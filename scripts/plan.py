@@ -15,6 +15,8 @@ from scripts.profiles import DEFAULT, PROFILES, Profile
 
 CONTAINER_S = 0.3
 """What a container adds to a launch: made, started, and removed."""
+ALL = "all"
+"""In place of a stack's name: of every version the leanest that can."""
 Entered = AbstractSet[tuple[str, str, str]]
 """Stack, runner and framework of the contests."""
 
@@ -60,7 +62,7 @@ def make_plan(options: Options, catalogue: Mapping[str, Workload], around: Surro
     known = [variant for name in named for variant in catalogue[name].variants]
     find_names("variant", options.variants, known)
     find_names("baseline", [options.baseline] if options.baseline else [], known)
-    find_names("stack", options.stacks, [place.name for place in around.places])
+    find_names("stack", options.stacks, [ALL, *(place.name for place in around.places)])
 
     notes = [f"{name} is left out: it has no profile {profile_name}" for name in lacking if name not in named]
     contests = [name for name in named if not catalogue[name].ceiling]
@@ -218,10 +220,11 @@ def _make_ceiling(maker: CellMaker, options: Options, entered: Entered) -> list[
 def _find_places(workload: Workload, variant: str, options: Options, around: Surroundings) -> list[Place]:
     """Return the places that are asked for and have what a variant needs, the current ones first.
 
-    Where none is asked for by name: the current ones, and of those the leanest; and where articles are
-    replayed, the stack of the workload's article. Variants that belong together go where all of them can.
+    Where none is asked for by name: the current ones, and of those the leanest; where all are asked for, or
+    articles are replayed, older ones besides, of each set of versions the leanest, or the stack of the
+    workload's article. Variants that belong together go where all of them can.
     """
-    if options.stacks:
+    if options.stacks and ALL not in options.stacks:
         named = [place for place in around.places if place.name in options.stacks]
         able = [place for place in named if workload.runs_on(variant, place.versions)]
         return sorted(able, key=lambda place: not place.current)
@@ -230,18 +233,27 @@ def _find_places(workload: Workload, variant: str, options: Options, around: Sur
         every = frozenset[str]().union(*map(workload.needs, workload.variants))
         current = [place for place in current if every <= place.frameworks] or current
     able = [place for place in current if workload.runs_on(variant, place.versions)]
-    leanest = [
-        place
-        for place in able
-        if not any(other.runner == place.runner and other.frameworks < place.frameworks for other in able)
+    older = [
+        place for place in around.places if not place.current and workload.runs_on(variant, place.versions)
     ]
+    if options.stacks:
+        return _find_leanest(able) + _find_leanest(older)
     article = options.articles.get(workload.source or "")
-    historical = [
-        place
-        for place in around.places
-        if article is not None and place.name == article.stack and workload.runs_on(variant, place.versions)
+    return _find_leanest(able) + [
+        place for place in older if article is not None and place.name == article.stack
     ]
-    return leanest + historical
+
+
+def _find_leanest(places: Sequence[Place]) -> list[Place]:
+    """Leave out what holds all that another of the same runner holds, in the same versions, and more."""
+    return [
+        place
+        for place in places
+        if not any(
+            other.runner == place.runner and other.versions.items() < place.versions.items()
+            for other in places
+        )
+    ]
 
 
 def _find_ceiling_places(

@@ -22,6 +22,7 @@ from scripts.tables import (
     tell_legend,
     wrap_verdict,
 )
+from scripts.version_tables import VERSION_LEGEND, make_version_tables
 from scripts.words import make_visible
 
 GAP = 2
@@ -33,6 +34,11 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     for group in comparison.groups:
         if group.baseline:
             _print_table(make_table(group), console)
+    for table in make_version_tables(comparison):
+        _print_table(table, console)
+    if comparison.versions:
+        _print_line(VERSION_LEGEND, console, "dim")
+        console.print()
     for line in tell_end(comparison):
         _print_line(line, console)
     if comparison.claims:
@@ -77,6 +83,10 @@ def render_markdown(comparison: Comparison) -> str:
     for group in comparison.groups:
         if group.baseline:
             parts += _render_table(make_table(group))
+    for table in make_version_tables(comparison):
+        parts += _render_table(table)
+    if comparison.versions:
+        parts.append(_escape(VERSION_LEGEND[0].upper() + VERSION_LEGEND[1:]))
     for table in make_claim_tables(comparison):
         parts += _render_table(table)
     if comparison.claims:

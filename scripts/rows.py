@@ -46,6 +46,7 @@ def describe_row(
     return Row(
         variant=contender.variant,
         stack=contender.stack,
+        version=first.version if first else None,
         runner=contender.runner,
         image=contender.image,
         base=contender.base,

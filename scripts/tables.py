@@ -68,7 +68,7 @@ class Table(NamedTuple):
 def make_table(group: Group) -> Table:
     labels = label_rows(group)
     return Table(
-        _make_title(group), _make_details(group), _make_columns(group, labels), _make_notes(group, labels)
+        make_title(group), _make_details(group), _make_columns(group, labels), _make_notes(group, labels)
     )
 
 
@@ -105,7 +105,7 @@ def _tell_stacks(group: Group) -> list[str]:
     return [make_visible(line) for line in dict.fromkeys(lines)]
 
 
-def _make_title(group: Group) -> str:
+def make_title(group: Group) -> str:
     work = describe_work(group.work)
     title = f"{group.workload}, {group.edition} edition, {group.measure}"
     return make_visible(title) + (f" ({work})" if work else "")

@@ -1,5 +1,7 @@
 import itertools
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from scripts.options import Options
 from scripts.order import group_of, make_proofs
 from scripts.plan import CONTAINER_S, make_plan
 from scripts.profiles import PROFILES
-from tests.scripts.plans import PLACES, ROOF, TOY, names, plan
+from tests.scripts.plans import OLD_TORCH, PLACES, ROOF, TOY, names, plan
 
 
 def test_quick_takes_the_headline_in_the_fair_edition_and_the_baseline_twice() -> None:
@@ -258,12 +260,14 @@ def make_together(**changes: Any) -> dict[str, Workload]:
     return {"loaders": changed(TOY, baseline="torch-plain", variants=loaders, **changes)}
 
 
-MIXED = Place("mixed", {"torch": "2", "feeder": "2"}, current=True, lock_sha256="4" * 64)
+MIXED = Place("mixed", {"torch": "2.12.0", "feeder": "2"}, current=True, lock_sha256="4" * 64)
 
 
-def place(catalogue: dict[str, Workload], **said: Any) -> dict[str, set[str]]:
+def place(
+    catalogue: dict[str, Workload], places: Sequence[Place] = (*PLACES, MIXED), **said: Any
+) -> dict[str, set[str]]:
     """Plan with a stack that holds more than one framework's, and say where each variant went."""
-    around = Surroundings("run", [*PLACES, MIXED], dict.fromkeys(catalogue, "a" * 64), None, 2, 1)
+    around = Surroundings("run", places, dict.fromkeys(catalogue, "a" * 64), None, 2, 1)
     found: dict[str, set[str]] = {}
     for cell in make_plan(Options(**said), catalogue, around).cells:
         found.setdefault(cell.variant, set()).add(cell.stack)
@@ -274,6 +278,28 @@ def test_a_variant_goes_to_the_leanest_current_stack_that_has_what_it_needs() ->
     assert place(make_together()) == {"torch-plain": {"torch-2"}, "torch-fed": {"mixed"}}
     # What another needs besides does not draw a workload's variants into its stack.
     assert place({"toy": TOY})["torch-eager"] == {"torch-2"}
+
+
+def test_all_stacks_are_the_leanest_of_each_set_of_versions() -> None:
+    fat = replace(OLD_TORCH, name="torch-1-fat", versions={**OLD_TORCH.versions, "feeder": "1"})
+    other = replace(fat, name="torch-1.5", versions={"torch": "1.5", "feeder": "1"})
+    places = [fat, other, MIXED, *PLACES]
+    found = place({"toy": TOY}, places, stacks=("all",), variants=("torch-eager", "tensorflow-graph"))
+    assert found == {
+        "torch-eager": {"torch-1", "torch-1.5", "torch-2"},
+        "tensorflow-graph": {"tensorflow-2"},
+    }
+    fed = place(make_together(), places, stacks=("all",))
+    assert fed["torch-fed"] == {"torch-1-fat", "torch-1.5", "mixed"}
+
+
+def test_all_stacks_leave_the_baseline_to_a_current_one() -> None:
+    cells = plan(stacks=("all",), variants=("torch-eager",)).cells
+    assert [(cell.stack, cell.role) for cell in cells if cell.role != "ceiling"] == [
+        ("torch-2", "baseline"),
+        ("torch-2", "a_a"),
+        ("torch-1", "variant"),
+    ]
 
 
 def test_variants_that_belong_together_go_to_one_stack_unless_stacks_are_named() -> None:

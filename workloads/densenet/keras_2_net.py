@@ -30,17 +30,19 @@ def order_updates(tf, keras):
     threads for operators, layers behind a kernel that had changed got their gradients from the changed one.
     """
 
-    class OrderedAdam(keras.optimizers.Adam):
+    own: Any = keras.optimizers.Adam
+
+    class OrderedAdam(own):
         """Changes variables when all gradients are there, and counts the step when they are changed."""
 
         def get_gradients(self, loss, params):
             """Of a graph, to be had together, once the loss is there."""
-            gradients = keras.optimizers.Adam.get_gradients(self, loss, params)
+            gradients = own.get_gradients(self, loss, params)
             return tf.tuple(gradients, control_inputs=[loss])
 
         def get_updates(self, loss, params):
             """Of a graph."""
-            count, *changes = keras.optimizers.Adam.get_updates(self, loss, params)
+            count, *changes = own.get_updates(self, loss, params)
             # Keras makes it first, and the others read what it changes.
             count.op._add_control_inputs([change.op for change in changes])
             return [count, *changes]
