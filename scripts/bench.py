@@ -45,7 +45,7 @@ from scripts.progress import Forecast, Progress
 from scripts.record import find_surroundings, hash_lock, make_record, name_run, name_session
 from scripts.resume import check_unchanged, load_run, restore_plan
 from scripts.runs import RUNS, RunFolder, write_whole
-from scripts.stacks import Stack, load_stacks
+from scripts.stacks import Stack, load_stacks, tell_best_effort
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -140,7 +140,8 @@ def _prepare(
     around = find_surroundings(folder.path.name, options, catalogue, stacks, ground)
     plan = make_plan(options, catalogue, around)
     chosen = choose_data({cell.workload for cell in plan.cells}, catalogue, options.data)
-    plan = dataclasses.replace(plan, notes=(*plan.notes, *tell_data(chosen, catalogue)))
+    notes = (*plan.notes, *tell_data(chosen, catalogue), *tell_best_effort(plan.cells, stacks))
+    plan = dataclasses.replace(plan, notes=notes)
     run = make_record(plan, around, arguments, ground.machine)
     return Session(folder, run, plan, is_new=True)
 

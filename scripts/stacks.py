@@ -1,12 +1,14 @@
 """The stacks: every pinned environment that ``docker/stacks.toml`` describes."""
 
 import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
+from scripts.contract import Cell
 from scripts.errors import Refusal
 from scripts.runs import ROOT
 
@@ -100,6 +102,13 @@ def load_stacks(path: Path = STACKS) -> dict[str, Stack]:
     if not isinstance(tables, dict) or not tables:
         raise Refusal(f"{path}: no [stacks.NAME] in it")
     return {name: _decode(path, name, table) for name, table in tables.items()}
+
+
+def tell_best_effort(cells: Iterable[Cell], stacks: Mapping[str, Stack]) -> Iterator[str]:
+    """Say of the stacks that a GPU is asked of what of them is not to be had, and why."""
+    for name in dict.fromkeys(cell.stack for cell in cells if cell.device != "cpu"):
+        if name in stacks and (lacking := stacks[name].best_effort):
+            yield f"{name}: {lacking}"
 
 
 def _decode(path: Path, name: str, table: object) -> Stack:

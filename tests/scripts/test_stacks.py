@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from scripts.errors import ExitStatus, Refusal
 from scripts.lock import read_pins
-from scripts.stacks import STACKS, load_stacks
+from scripts.stacks import STACKS, load_stacks, tell_best_effort
+from tests.scripts.plans import plan
 
 GOOD = STACKS.read_text(encoding="utf-8")
 
@@ -83,3 +85,15 @@ def test_file_without_stacks_is_refused(tmp_path: Path, content: str) -> None:
 def test_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refusal, match="absent"):
         load_stacks(tmp_path / "absent.toml")
+
+
+def test_a_gpu_that_is_asked_of_an_old_stack_is_told_what_that_lacks() -> None:
+    stacks = load_stacks()
+    cells = [replace(cell, stack=name) for cell in plan().cells[:1] for name in stacks]
+    assert list(tell_best_effort(cells, stacks)) == []
+    on_gpu = [replace(cell, device="cuda:0") for cell in [*cells, *cells]]
+    told = list(tell_best_effort(on_gpu, stacks))
+    assert [one.partition(":")[0] for one in told] == [
+        name for name, stack in stacks.items() if not stack.current
+    ]
+    assert all("no longer published" in one for one in told)
