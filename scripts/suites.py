@@ -16,7 +16,7 @@ from scripts.engine import connect
 from scripts.environments import EnvironmentRefusal
 from scripts.errors import ExitStatus, Refusal, run_program
 from scripts.images import find_image
-from scripts.lock import ground_lock, stack_tests_lock
+from scripts.lock import GROUND_PYTHONS, ground_lock, stack_tests_lock
 from scripts.runs import ROOT
 from scripts.stacks import Stack, load_stacks
 
@@ -30,7 +30,7 @@ NEWER = ("3.16", "3.15", "3.14", "3.13", "3.12")
 """Of these the newest that is installed."""
 STACK_TESTS = Path("tests", "workloads", "stacks")
 HISTORICAL = STACK_TESTS / "historical"
-"""Tests of stacks that are not current: of all of them, since each has older interfaces."""
+"""Tests of all stacks of the oldest Pythons, whose frameworks have older interfaces."""
 BASE_TESTS = Path("tests", "docker", "test_local_base.py")
 
 
@@ -61,16 +61,18 @@ def list_suites() -> Iterator[Suite]:
     for stack in stacks:
         locks = (stack.lock_for("venv"), stack_tests_lock(stack.name))
         recipe = environments.Recipe(f"{stack.name}-tests", stack.python, locks, stack.sources)
-        paths = tuple(list_folders(stack, current)) if stack.current else (HISTORICAL,)
+        paths = tuple(list_folders(stack, current if stack.current else ()))
+        if stack.python in GROUND_PYTHONS:
+            paths = (HISTORICAL,)
         if not stack.current and uv.find_python(command, stack.python) is None:
             miss(f"{stack.name} is NOT tested: Python {stack.python} is not installed here")
         elif paths:
             yield Suite(recipe, paths, stack=stack.name)
 
 
-def list_folders(stack: Stack, current: Sequence[Stack]) -> Iterator[Path]:
-    """Yield the folders of a current stack's tests: what a leaner one has is tested there."""
-    leaner = [other.frameworks for other in current if other.frameworks.keys() < stack.frameworks.keys()]
+def list_folders(stack: Stack, others: Sequence[Stack]) -> Iterator[Path]:
+    """Yield the folders of a stack's tests: what a leaner one of ``others`` has is tested there."""
+    leaner = [other.frameworks for other in others if other.frameworks.keys() < stack.frameworks.keys()]
     for name in stack.frameworks:
         folder = STACK_TESTS / name.replace("-", "_")
         if not any(name in frameworks for frameworks in leaner) and holds_tests(folder):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from scripts import environments, suites, uv
 from scripts.errors import ExitStatus, Refusal
@@ -67,16 +68,29 @@ def test_every_framework_with_tests_has_a_stack_that_runs_them(monkeypatch: pyte
 
 
 @pytest.mark.usefixtures("without_others")
-def test_a_stack_that_is_not_current_runs_the_historical_tests_and_no_others(
+def test_a_stack_of_an_old_python_runs_the_historical_tests_and_no_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(uv, "find_python", lambda uv, wanted: Path("/python"))
-    current = {name: stack.current for name, stack in load_stacks().items()}
+    stacks = load_stacks()
     found = {suite.stack: suite.paths for suite in suites.list_suites() if suite.stack}
-    assert set(found) == set(current)
+    assert set(found) == set(stacks)
     for name, paths in found.items():
-        assert (suites.HISTORICAL in paths) == (not current[name])
-        assert current[name] or paths == (suites.HISTORICAL,)
+        is_old = stacks[name].python in ("3.6", "3.7")
+        assert (paths == (suites.HISTORICAL,)) == is_old
+        assert (suites.HISTORICAL in paths) == is_old
+
+
+@pytest.mark.usefixtures("without_others")
+def test_an_older_stack_of_a_new_python_runs_the_tests_of_all_that_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stacks = load_stacks()
+    own = replace(stacks["tensorflow-2.21"], name="tensorflow-2.18", current=False)
+    monkeypatch.setattr(uv, "find_python", lambda uv, wanted: Path("/python"))
+    monkeypatch.setattr(suites, "load_stacks", lambda: {**stacks, own.name: own})
+    found = {suite.stack: suite.paths for suite in suites.list_suites() if suite.stack}
+    assert found[own.name] == found["tensorflow-2.21"] == (STACK_TESTS / "tensorflow",)
 
 
 @pytest.mark.usefixtures("no_old_pythons", "without_others")
