@@ -148,7 +148,10 @@ def _make_array(*_: object) -> _Array:
     return _Array()
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(pickle._Unpickler):
+    """The one in Python, whose memo is a dictionary: that in C makes a table of as many entries as six bytes
+    may ask for."""
+
     KNOWN: Mapping[tuple[str, str], Any] = {
         ("numpy.core.multiarray", "_reconstruct"): _make_array,
         ("numpy._core.multiarray", "_reconstruct"): _make_array,
